@@ -1,0 +1,39 @@
+/*
+ * il_hash.h: fingerprints and keyed entry hashes, both BLAKE2b (RFC 7693),
+ * both over length-prefixed parts.
+ */
+
+#ifndef IL_HASH_H
+#define IL_HASH_H
+
+#include <sodium.h>
+
+#include "il_str.h"
+
+#pragma GCC visibility push(hidden)
+
+#define IL_FP_BYTES      32
+#define IL_ENTRY_BYTES   16
+#define IL_ENTRY_KEY     32
+
+/* The fingerprint of a request: method, source, URI (as sent, with its
+ * query), and the raw body.  Tells a repeat from a reused key. */
+typedef struct {
+    crypto_generichash_state  state;
+} il_fp_t;
+
+void il_fp_init(il_fp_t *fp, il_str_t method, il_str_t source, il_str_t uri);
+void il_fp_update(il_fp_t *fp, const void *data, size_t len);
+void il_fp_final(il_fp_t *fp, uint8_t out[IL_FP_BYTES]);
+
+/* 128-bit hash over n length-prefixed parts, under a secret key that is
+ * random per start: no collision can be built from outside. */
+void il_entry_hash(uint8_t out[IL_ENTRY_BYTES],
+    const uint8_t key[IL_ENTRY_KEY], const il_str_t *parts, size_t n);
+
+/* BLAKE2b-256 of one string: how API tokens are stored. */
+void il_digest(uint8_t out[32], il_str_t s);
+
+#pragma GCC visibility pop
+
+#endif /* IL_HASH_H */

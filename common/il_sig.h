@@ -1,0 +1,118 @@
+/*
+ * il_sig.h: webhook signatures.  A scheme is one row of the table in
+ * il_sig.c and one function; the nginx module and `interlock verify` both
+ * go through il_sig_verify().
+ *
+ * Everything is verified over the raw bytes.  Every secret and every listed
+ * signature is tried, without early exit; comparing is constant time, after
+ * decoding to the exact length.
+ */
+
+#ifndef IL_SIG_H
+#define IL_SIG_H
+
+#include "il_str.h"
+
+#pragma GCC visibility push(hidden)
+
+#define IL_SIG_SECRETS_MAX   8
+#define IL_SIG_SECRET_BYTES  512      /* one decoded secret */
+#define IL_SIG_ERR_CAP       256
+
+typedef enum {
+    IL_SIG_OK = 0,
+    IL_SIG_INVALID,                   /* 401 signature-invalid */
+    IL_SIG_TIMESTAMP                  /* 401 timestamp-out-of-range */
+} il_sig_rc_e;
+
+/* Why, for logs and `interlock verify`; never sent to the client. */
+typedef enum {
+    IL_SIG_WHY_OK = 0,
+    IL_SIG_WHY_NO_HEADER,             /* a needed header is missing */
+    IL_SIG_WHY_REPEATED_HEADER,       /* a security header occurs twice */
+    IL_SIG_WHY_MALFORMED,             /* the header does not parse */
+    IL_SIG_WHY_MISMATCH,              /* well-formed, no secret fits */
+    IL_SIG_WHY_TOO_OLD,
+    IL_SIG_WHY_IN_FUTURE
+} il_sig_why_e;
+
+const char *il_sig_strwhy(il_sig_why_e why);
+
+/* The value of the header with this lower-case name, and in *count how often
+ * it occurs (names compared without case; with *count > 1 any of them). */
+typedef il_str_t (*il_sig_header_pt)(void *ctx, const char *lowcase_name,
+    size_t *count);
+
+typedef struct {
+    il_sig_header_pt  header;
+    void             *ctx;
+    il_str_t          method;
+    il_str_t          url;            /* public URL, for URL-signed schemes */
+    il_str_t          body;           /* raw, one piece */
+    int64_t           now;            /* Unix seconds */
+} il_sig_request_t;
+
+typedef struct il_sig_scheme_s  il_sig_scheme_t;
+
+typedef struct {
+    uint8_t  data[IL_SIG_SECRET_BYTES];
+    size_t   len;
+    int      kind;                    /* scheme's own (e.g. v1 or v1a) */
+} il_sig_secret_t;
+
+typedef enum { IL_SIG_SHA256 = 0, IL_SIG_SHA512, IL_SIG_SHA1 } il_sig_alg_e;
+typedef enum { IL_SIG_HEX = 0, IL_SIG_BASE64 } il_sig_enc_e;
+
+/* What the directive's arguments say.  Strings belong to the caller and must
+ * outlive the configuration. */
+typedef struct {
+    const il_sig_scheme_t  *scheme;
+    il_sig_secret_t         secrets[IL_SIG_SECRETS_MAX];
+    size_t                  nsecrets;
+    int64_t                 tolerance;  /* seconds */
+
+    /* `hmac` and `token` */
+    char                    header[64]; /* lower case */
+    il_str_t                prefix;
+    il_sig_alg_e            algorithm;
+    il_sig_enc_e            encoding;
+    il_str_t                signed_template;
+} il_sig_conf_t;
+
+/* Sets the scheme by name and its defaults.  0, or -1 with a message that
+ * lists the known schemes. */
+int il_sig_conf_init(il_sig_conf_t *conf, il_str_t scheme, char *err,
+    size_t cap) IL_MUST_CHECK;
+
+/* One `name=value` argument of the scheme's own: header, prefix, algorithm,
+ * encoding, signed, tolerance.  0, or -1 with a message: an argument that
+ * this scheme does not have, or a bad value.  `signed` is a template: text
+ * with {body}, {method}, {url}, {header:NAME}, {timestamp:NAME} (a header
+ * that is also checked against the tolerance). */
+int il_sig_conf_arg(il_sig_conf_t *conf, il_str_t name, il_str_t value,
+    char *err, size_t cap) IL_MUST_CHECK;
+
+/* Reads the text of a secret file: one secret a line, the first is current,
+ * the others are still accepted; in the provider's own form.  0, or -1 with
+ * a message that names the line (never the secret). */
+int il_sig_conf_secrets(il_sig_conf_t *conf, il_str_t text, char *err,
+    size_t cap) IL_MUST_CHECK;
+
+/* Checks that nothing is missing (secrets; header= of hmac).  0 or -1. */
+int il_sig_conf_done(const il_sig_conf_t *conf, char *err, size_t cap)
+    IL_MUST_CHECK;
+
+/* Wipes the secrets. */
+void il_sig_conf_wipe(il_sig_conf_t *conf);
+
+il_sig_rc_e il_sig_verify(const il_sig_conf_t *conf,
+    const il_sig_request_t *req, il_sig_why_e *why) IL_MUST_CHECK;
+
+/* Name of the scheme, and 1 if it is a provider's (a fingerprint that
+ * differs under a known key then defaults to `first`). */
+il_str_t il_sig_scheme_name(const il_sig_scheme_t *scheme);
+int il_sig_scheme_is_provider(const il_sig_scheme_t *scheme);
+
+#pragma GCC visibility pop
+
+#endif /* IL_SIG_H */

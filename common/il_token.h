@@ -1,0 +1,79 @@
+/*
+ * il_token.h: owner tokens, PASETO v4.public (Ed25519).
+ * Sources: paseto-spec docs/01-Protocol-Versions/Version4.md, PAE in
+ * docs/01-Protocol-Versions/Common.md; PASERK k4.public, k4.pid.
+ */
+
+#ifndef IL_TOKEN_H
+#define IL_TOKEN_H
+
+#include "il_key.h"
+#include "il_str.h"
+#include "il_uuid.h"
+
+#pragma GCC visibility push(hidden)
+
+#define IL_TOKEN_MAX       6144    /* encoded token, bytes */
+#define IL_TOKEN_KEYS_MAX  8
+#define IL_PASERK_PID      51      /* "k4.pid." + 44 */
+#define IL_PASERK_PUBLIC   53      /* "k4.public." + 43 */
+
+/* Signs msg; out gets a NUL behind.  0, or -1 if cap is too small. */
+int il_paseto_sign(char *out, size_t cap, size_t *outlen, il_str_t msg,
+    il_str_t footer, il_str_t implicit, const uint8_t sk[64]) IL_MUST_CHECK;
+
+/* Verifies and hands out message and footer (msg_cap and footer_cap at least
+ * token.len).  0, or -1 for anything that is not exactly a valid token. */
+int il_paseto_verify(char *msg, size_t msg_cap, size_t *msglen, char *footer,
+    size_t footer_cap, size_t *footerlen, il_str_t token, il_str_t implicit,
+    const uint8_t pk[32]) IL_MUST_CHECK;
+
+/* The footer, unverified: only to choose a key.  0 or -1. */
+int il_paseto_footer(char *footer, size_t cap, size_t *len, il_str_t token)
+    IL_MUST_CHECK;
+
+typedef struct {
+    uint8_t  pk[32];
+    uint8_t  sk[64];
+    int      can_sign;
+    char     pid[IL_PASERK_PID + 1];
+    char     paserk[IL_PASERK_PUBLIC + 1];
+} il_token_key_t;
+
+/* keys[0] signs; all verify.  Read-only after loading. */
+typedef struct {
+    il_token_key_t  keys[IL_TOKEN_KEYS_MAX];
+    size_t          n;
+} il_token_keys_t;
+
+/* Makes a key from a 32-byte Ed25519 seed, and from a public key. */
+void il_token_key_from_seed(il_token_key_t *key, const uint8_t seed[32]);
+void il_token_key_from_public(il_token_key_t *key, const uint8_t pk[32]);
+
+/* The claims of INTERFACE "Owner token claims".  Text fields are slices of
+ * the buffer given to il_owner_verify. */
+typedef struct {
+    uint8_t   job_id[IL_UUID_BYTES];
+    uint8_t   attempt_id[IL_UUID_BYTES];
+    il_str_t  tenant;
+    il_str_t  kind;
+    il_str_t  work_key;
+    il_str_t  worker;
+    int64_t   fence;
+    int64_t   iat;                 /* Unix seconds; RFC 3339 in the token */
+    int64_t   exp;
+} il_owner_claims_t;
+
+int il_owner_issue(char *out, size_t cap, size_t *outlen,
+    const il_owner_claims_t *claims, const il_token_key_t *key)
+    IL_MUST_CHECK;
+
+/* Verifies signature, footer key id, issuer, end, and the form of each
+ * claim.  buf holds what claims points into (IL_TOKEN_MAX bytes).  0 or -1;
+ * the reason is never told. */
+int il_owner_verify(il_owner_claims_t *claims, char *buf, size_t cap,
+    il_str_t token, const il_token_keys_t *keys, int64_t now) IL_MUST_CHECK;
+
+#pragma GCC visibility pop
+
+#endif /* IL_TOKEN_H */
