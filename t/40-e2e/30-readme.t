@@ -1,0 +1,75 @@
+#!/usr/bin/perl
+
+# The README's three things to try, run as they stand: the shell blocks are
+# taken from the README and only the instance's place and port are its own.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::More;
+
+use Interlock::Test;
+
+my $top = abs_path("$FindBin::Bin/../..");
+
+open my $fh, '<', "$top/README.md" or die "README.md: $!";
+my @blocks = do { local $/; <$fh> } =~ /^```sh\n(.*?)^```$/msg;
+is(scalar @blocks, 3, 'the README has three things to try');
+
+my $i = Interlock::Test->instance;
+my $dir = $i->dir;
+my $url = $i->url;
+my $env = '';
+
+# A block that sets the environment sets it for those that follow, as in one
+# terminal.
+
+sub try {
+    my ($block) = @_;
+
+    $block =~ s{http://127\.0\.0\.1:8080}{$url}g;
+    $block =~ s{(?<![\w./])run/}{$dir/}g;
+    $block =~ s{build/interlock}{$ENV{INTERLOCK_BUILD}/interlock}g
+        if $ENV{INTERLOCK_BUILD};
+    my $out = qx{cd '$top' && { $env\n$block\n} 2>&1};
+    my $code = $? >> 8;
+    $env .= join "\n", $block =~ /^(export .*)$/mg;
+    note($out);
+    return ($out, $code);
+}
+
+my ($out, $code) = try($blocks[0]);
+is($code, 0, 'first: exit 0');
+my @ids = $out =~ /"job_id":\s?"([0-9a-f-]{36})"/g;
+is(scalar @ids, 2, 'two answers');
+is($ids[0], $ids[1], 'with one job');
+is(scalar(() = $out =~ /^Idempotency-Replayed: true/mig), 1,
+    'the second is a replay');
+my @log = grep { /upstream=/ } split /\n/, $out;
+is(scalar @log, 2, 'two lines in the access log');
+like($log[0], qr/upstream=unix:/, 'the first reached FastCGI');
+like($log[1], qr/upstream=-/, 'the second did not');
+is($i->psql('select count(*) from interlock.jobs'), 1, 'one job is stored');
+
+($out, $code) = try($blocks[1]);
+is($code, 0, 'second: exit 0');
+my $bytes = -s "$top/fcgi/etc/samples/github-push.json";
+like($out, qr/"bytes":\s?$bytes/, 'the worker saw the payload, byte for byte');
+like($out, qr/"work_key":\s?"github:acme\/shop:refs\/heads\/main"/,
+    'and the result is there by work key');
+
+($out, $code) = try($blocks[2]);
+is($code, 0, 'third: exit 0');
+my ($fence) = $out =~ /"fence":\s?(\d+)/;
+cmp_ok($fence // 0, '>', 1, 'another worker took over with a higher fence');
+like($out, qr{problems/lease-lost}, "the killed one's token is refused");
+is($i->psql("select string_agg(ended_as, ',' order by attempt)"
+    . " from interlock.attempts where work_key = 'nap:monday'"),
+    'lost,completed', 'one attempt lost, the next completed');
+
+$i->check_sql;
+
+done_testing();
