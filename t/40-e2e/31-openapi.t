@@ -1,0 +1,167 @@
+#!/usr/bin/perl
+
+# fcgi/openapi.yaml against the running server: every operation is called,
+# well and badly, and each answer is what the document says.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use IPC::Open2;
+use JSON::PP;
+use Test::More;
+
+use Interlock::Load qw(github_request);
+use Interlock::Test;
+
+plan skip_all => 'the npm packages of t/package.json are not installed'
+    unless -d "$FindBin::Bin/../node_modules/ajv";
+
+my $i = Interlock::Test->instance;
+my $json = JSON::PP->new->canonical->allow_nonref;
+my @exchanges;
+
+# call(METHOD, template, { path, token, body, headers })
+
+sub call {
+    my ($method, $template, $opt) = @_;
+
+    my $path = $opt->{path} // $template;
+    my $body = ref $opt->{body} ? $json->encode($opt->{body}) : $opt->{body};
+    my $res = $i->http($method, $path, { %$opt, body => $body,
+        headers => { defined $body ? ('content-type' => 'application/json')
+            : (), %{ $opt->{headers} // {} } } });
+
+    push @exchanges, { method => $method, path => $template,
+        status => $res->{status} + 0, type => $res->{headers}{'content-type'},
+        body => $res->{body}, request => $body };
+    return $res->{json};
+}
+
+my $op = { token => 'operator' };
+my $sub = { token => 'submit' };
+
+# Kinds
+
+my $kinds = '/v1/kinds/{name}';
+call('PUT', $kinds, { %$op, path => '/v1/kinds/doc',
+    body => { overlap => 'buffer_one', when_completed => 'return',
+              lease_seconds => 20 } });
+call('PUT', $kinds, { %$op, path => '/v1/kinds/doc',
+    body => { overlap => 'no-such' } });
+call('PUT', $kinds, { %$sub, path => '/v1/kinds/doc', body => {} });
+call('GET', $kinds, { %$op, path => '/v1/kinds/doc' });
+call('GET', $kinds, { %$op, path => '/v1/kinds/nosuch' });
+call('GET', '/v1/kinds', $op);
+call('PUT', $kinds, { %$op, path => '/v1/kinds/gone', body => {} });
+call('DELETE', $kinds, { %$op, path => '/v1/kinds/gone' });
+call('DELETE', $kinds, { %$op, path => '/v1/kinds/gone' });
+
+# Submissions
+
+my $jobs = '/v1/jobs';
+my %job = (kind => 'doc', work_key => [ 'doc', 'a/b' ]);
+my $accepted = call('POST', $jobs, { %$sub,
+    body => { %job, payload => { n => 1 }, requested_by => 'dana',
+              reason => 'the books' },
+    headers => { 'idempotency-key' => '"doc-1"' } });
+call('POST', $jobs, { %$sub,
+    body => { %job, payload => { n => 1 }, requested_by => 'dana',
+              reason => 'the books' },
+    headers => { 'idempotency-key' => 'doc-1' } });
+call('POST', $jobs, { %$sub, body => { %job, payload => { n => 2 } },
+    headers => { 'idempotency-key' => 'doc-1' } });
+call('POST', $jobs, { %$sub, body => { %job, payload => { n => 1 } } });
+call('POST', $jobs, { %$sub, body => { %job, payload => { n => 3 } } });
+call('POST', $jobs, { %$sub, body => { %job, nosuch => 1 } });
+call('POST', $jobs, { %$sub, body => { %job, kind => 'nosuch' } });
+call('POST', $jobs, { %$sub, body => { %job, kind => 'free' } });
+call('POST', $jobs, { body => \%job });
+call('POST', $jobs, { token => 'worker', body => \%job });
+
+my $push = github_request($i->dir, 'doc-1', 'push',
+    '{"ref":"r","repository":{"full_name":"a/b"}}');
+call('POST', '/in/{source}', { path => '/in/github', body => $push->{body},
+    headers => $push->{headers} });
+call('POST', '/in/{source}', { path => '/in/github', body => '{}',
+    headers => $push->{headers} });
+
+# Leases
+
+call('POST', '/v1/leases', { token => 'worker', body => { kinds => [] } });
+call('POST', '/v1/leases', { token => 'auditor',
+    body => { kinds => ['doc'] } });
+my $lease = call('POST', '/v1/leases', { token => 'worker',
+    body => { worker => 'w', kinds => ['doc'], max => 1, wait => 1 } })
+    ->{leases}[0];
+call('POST', '/v1/leases', { token => 'worker',
+    body => { kinds => ['doc'] } });
+
+my %own = (headers => { authorization => "Bearer $lease->{owner_token}" });
+call('POST', '/v1/lease/renew', { %own, body => {} });
+call('POST', '/v1/lease/renew', { headers =>
+    { authorization => 'Bearer v4.public.x' }, body => {} });
+call('POST', '/v1/lease/progress', { %own, body => { progress =>
+    { done => 1, total => 2, note => 'half' }, step => 'two',
+    checkpoint => { at => 17 } } });
+call('POST', '/v1/lease/progress', { %own, body => { percent => 5 } });
+
+my $job = '/v1/jobs/{job_id}';
+call('GET', $job, { token => 'auditor',
+    path => "/v1/jobs/$accepted->{job_id}" });
+call('GET', $job, { token => 'auditor',
+    path => '/v1/jobs/00000000-0000-7000-8000-000000000000' });
+
+call('POST', '/v1/lease/release', { %own, body => {} });
+call('POST', '/v1/lease/renew', { %own, body => {} });
+
+for my $end ([ fail => { error => 'no paper', retryable => JSON::PP::true,
+                         retry_after => 0 } ],
+             [ complete => { result => { total => 10 },
+                             counts => { processed => 2, failed => 0 } } ])
+{
+    my ($call, $body) = @$end;
+
+    # A job that yields to a newer one waiting behind it is not claimed again.
+
+    my $next = call('POST', '/v1/leases', { token => 'worker',
+        body => { kinds => ['doc'], wait => 10 } })->{leases}[0];
+    my %o = (headers => { authorization => "Bearer $next->{owner_token}" });
+    call('POST', "/v1/lease/$call", { %o, body => { nosuch => 1 } });
+    call('POST', "/v1/lease/$call", { %o, body => $body });
+    call('POST', "/v1/lease/$call", { %o, body => $body });
+    call('POST', '/v1/lease/release', { %o, body => {} });
+}
+
+# Look-ups
+
+my $key = 'doc:a%2Fb';
+call('GET', '/v1/works/{work_key}', { token => 'auditor',
+    path => "/v1/works/$key" });
+call('GET', '/v1/works/{work_key}', { token => 'auditor',
+    path => '/v1/works/nosuch' });
+call('GET', '/v1/works/{work_key}/result', { token => 'auditor',
+    path => "/v1/works/$key/result" });
+call('GET', '/v1/works/{work_key}/result', { token => 'auditor',
+    path => '/v1/works/nosuch/result' });
+call('GET', $job, { token => 'auditor', headers => { prefer => 'wait=5' },
+    path => "/v1/jobs/$accepted->{job_id}" });
+
+call('GET', $_, {}) for '/v1/keys', '/livez', '/readyz', '/metrics';
+
+my $pid = open2(my $from, my $to, 'node', "$FindBin::Bin/../js/openapi.mjs",
+    "$FindBin::Bin/../../fcgi/openapi.yaml");
+print $to $json->encode($_), "\n" for @exchanges;
+close $to;
+chomp(my @complaints = <$from>);
+waitpid($pid, 0);
+
+is($?, 0, 'the document was read');
+cmp_ok(scalar @exchanges, '>', 45, scalar(@exchanges) . ' exchanges');
+is(scalar @complaints, 0, 'each one is as the document says')
+    or diag(join "\n", @complaints);
+
+$i->check_sql;
+
+done_testing();
