@@ -21,7 +21,7 @@ endif
 COMMON_SRC := $(wildcard common/*.c)
 FCGI_SRC := $(wildcard fcgi/*.c)
 CLI_SRC := $(wildcard fcgi/cli/*.c)
-CLI_SHARED := $(wildcard fcgi/db.c fcgi/conf.c fcgi/log.c)
+CLI_SHARED := $(wildcard fcgi/db.c fcgi/db_types.c fcgi/conf.c fcgi/log.c)
 UNIT_SRC := $(wildcard t/00-unit/*.c)
 MODULE_SRC := $(wildcard ngx_module/*.c ngx_module/*.h ngx_module/config)
 

@@ -1,0 +1,78 @@
+/*
+ * conf.h: the configuration of interlockd: file < environment < option.
+ *
+ * A file has lines `name = value`; `#` starts a comment at the start of a
+ * line.  The environment has INTERLOCK_NAME, the command line --name=value
+ * with "-" or "_".  Settings are one table in conf.c.
+ */
+
+#ifndef IL_CONF_H
+#define IL_CONF_H
+
+#include <stdio.h>
+
+#include "il_str.h"
+
+#define IL_CONF_ERR_CAP  512
+
+typedef struct {
+    char     *listen;               /* path of the unix socket */
+    char     *dsn;                  /* libpq connection string */
+    char     *keys_dir;
+    char     *log;                  /* a file, or "stderr" */
+    char     *log_level;
+    char     *pid;                  /* a file, or "" */
+
+    int64_t   threads;
+    int64_t   max_body;             /* bytes */
+    int64_t   submit_connections;
+    int64_t   claim_connections;
+    int64_t   lease_connections;
+    int64_t   finish_connections;
+    int64_t   read_connections;
+    int64_t   batch_max;
+    int64_t   parked_max;
+    int64_t   queue_max;            /* items waiting for one lane */
+
+    int64_t   db_deadline;          /* milliseconds, as all times here */
+    int64_t   recover_interval;
+    int64_t   io_timeout;           /* one read or write of a connection */
+    int64_t   drain_timeout;
+
+    int64_t   core_dumps;           /* 0 or 1 */
+} il_conf_t;
+
+
+/* Sets every default.  0, or -1 (out of memory). */
+int il_conf_init(il_conf_t *conf) IL_MUST_CHECK;
+
+/* Frees what il_conf_init and the others allocated. */
+void il_conf_free(il_conf_t *conf);
+
+/* Each: 0, or -1 with a message in err that says where and what. */
+int il_conf_file(il_conf_t *conf, const char *path, char *err, size_t cap)
+    IL_MUST_CHECK;
+int il_conf_env(il_conf_t *conf, char *err, size_t cap) IL_MUST_CHECK;
+
+/* One option without its dashes: "threads=8".  1 if there is no setting of
+ * that name. */
+int il_conf_option(il_conf_t *conf, const char *arg, char *err, size_t cap)
+    IL_MUST_CHECK;
+
+/* What must hold of the whole: required settings, order of deadlines. */
+int il_conf_check(const il_conf_t *conf, char *err, size_t cap)
+    IL_MUST_CHECK;
+
+/* Prints every setting as lines of a file; secrets are never shown:
+ * `describe` turns a connection string into what may be shown. */
+void il_conf_show(const il_conf_t *conf, FILE *out,
+    const char *(*describe)(const char *dsn, char *buf, size_t cap));
+
+
+/* "10", "64k", "32m": bytes.  0 or -1. */
+int il_conf_size_parse(il_str_t s, int64_t *bytes) IL_MUST_CHECK;
+
+/* "10" (seconds), "1500ms", "10s", "5m", "2h": milliseconds.  0 or -1. */
+int il_conf_time_parse(il_str_t s, int64_t *ms) IL_MUST_CHECK;
+
+#endif /* IL_CONF_H */
