@@ -1,0 +1,29 @@
+/*
+ * cmds.h: the commands.
+ */
+
+#ifndef IL_CMDS_H
+#define IL_CMDS_H
+
+#include "cli.h"
+
+extern const il_cmd_t  il_cmd_submit;
+extern const il_cmd_t  il_cmd_job;
+extern const il_cmd_t  il_cmd_result;
+extern const il_cmd_t  il_cmd_show;
+extern const il_cmd_t  il_cmd_work;
+extern const il_cmd_t  il_cmd_verify;
+extern const il_cmd_t  il_cmd_kind_list;
+extern const il_cmd_t  il_cmd_kind_get;
+extern const il_cmd_t  il_cmd_kind_put;
+extern const il_cmd_t  il_cmd_kind_delete;
+extern const il_cmd_t  il_cmd_token_create;
+extern const il_cmd_t  il_cmd_token_revoke;
+extern const il_cmd_t  il_cmd_token_list;
+extern const il_cmd_t  il_cmd_keys_init;
+extern const il_cmd_t  il_cmd_keys_rotate;
+extern const il_cmd_t  il_cmd_keys_list;
+extern const il_cmd_t  il_cmd_migrate;
+extern const il_cmd_t  il_cmd_doctor;
+
+#endif /* IL_CMDS_H */

@@ -1,0 +1,150 @@
+/*
+ * main.c: the table of commands, and the choice of one.
+ *
+ * To add a command: a row here, an il_cmd_t beside its function, a man page.
+ */
+
+#include <signal.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "cli.h"
+#include "cmds.h"
+
+#ifndef IL_VERSION
+#define IL_VERSION  "0.1.0"
+#endif
+
+
+static const il_cmd_t *const  il_cmds[] = {
+    &il_cmd_kind_list,
+    &il_cmd_kind_get,
+    &il_cmd_kind_put,
+    &il_cmd_kind_delete,
+    &il_cmd_token_create,
+    &il_cmd_token_revoke,
+    &il_cmd_token_list,
+    &il_cmd_keys_init,
+    &il_cmd_keys_rotate,
+    &il_cmd_keys_list,
+    &il_cmd_migrate,
+    NULL
+};
+
+
+/* Prints the commands whose first word is `word` (NULL: all). */
+static size_t
+il_main_list(FILE *f, const char *word)
+{
+    size_t  n, len;
+
+    n = 0;
+    len = (word == NULL) ? 0 : strlen(word);
+
+    for (size_t i = 0; il_cmds[i] != NULL; i++) {
+        if (word == NULL
+            || (strncmp(il_cmds[i]->name, word, len) == 0
+                && il_cmds[i]->name[len] == ' '))
+        {
+            (void) fprintf(f, "  %-14s %s\n", il_cmds[i]->name,
+                           il_cmds[i]->summary);
+            n++;
+        }
+    }
+
+    return n;
+}
+
+
+static void
+il_main_help(FILE *f)
+{
+    (void) fputs("usage: interlock COMMAND [options]\n\ncommands:\n", f);
+    (void) il_main_list(f, NULL);
+    (void) fputs("\ninterlock COMMAND --help tells more;"
+                 " interlock --version shows the version.\n", f);
+}
+
+
+static const il_cmd_t *
+il_main_find(int argc, char **argv, int *words)
+{
+    const char  *name;
+    size_t       len;
+
+    for (size_t i = 0; il_cmds[i] != NULL; i++) {
+        name = il_cmds[i]->name;
+
+        if (strcmp(name, argv[1]) == 0) {
+            *words = 1;
+            return il_cmds[i];
+        }
+
+        len = strlen(argv[1]);
+
+        if (argc > 2 && strncmp(name, argv[1], len) == 0 && name[len] == ' '
+            && strcmp(name + len + 1, argv[2]) == 0)
+        {
+            *words = 2;
+            return il_cmds[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+int
+main(int argc, char **argv)
+{
+    int              words;
+    const il_cmd_t  *cmd;
+
+    (void) signal(SIGPIPE, SIG_IGN);
+
+    if (sodium_init() < 0) {
+        il_err("cannot initialize libsodium");
+        return EX_SOFTWARE;
+    }
+
+    if (argc < 2) {
+        il_main_help(stderr);
+        return EX_USAGE;
+    }
+
+    if (strcmp(argv[1], "--version") == 0) {
+        (void) printf("interlock %s\n", IL_VERSION);
+        return il_out_end(EX_OK);
+    }
+
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0
+        || strcmp(argv[1], "help") == 0)
+    {
+        il_main_help(stdout);
+        return il_out_end(EX_OK);
+    }
+
+    cmd = il_main_find(argc, argv, &words);
+
+    if (cmd != NULL) {
+        return il_cmd_run(cmd, argc - 1 - words, argv + 1 + words);
+    }
+
+    if (argc > 2 && (strcmp(argv[2], "--help") == 0
+                     || strcmp(argv[2], "-h") == 0)
+        && il_main_list(stdout, argv[1]) != 0)
+    {
+        return il_out_end(EX_OK);
+    }
+
+    if (argc == 2 && il_main_list(stderr, argv[1]) != 0) {
+        il_err("%s: a second word is missing", argv[1]);
+        return EX_USAGE;
+    }
+
+    il_err("unknown command %s%s%s (see interlock --help)", argv[1],
+           argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
+
+    return EX_USAGE;
+}
