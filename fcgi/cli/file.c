@@ -3,8 +3,9 @@
  * either the whole file under its name or nothing.
  */
 
-/* _GNU_SOURCE: mkostemp() */
-#define _GNU_SOURCE
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE                 /* mkostemp() */
+#endif
 
 #include <dirent.h>
 #include <errno.h>
