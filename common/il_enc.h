@@ -33,9 +33,13 @@ int il_b64_decode(uint8_t *out, size_t cap, size_t *outlen, il_str_t in,
 #define il_b64_encoded_cap(n)  ((((n) + 2) / 3) * 4 + 1)
 
 /* Encodes with a NUL behind; returns the length without it, or 0 if cap is
- * too small. */
+ * too small (and for n = 0). */
 size_t il_b64_encode(char *out, size_t cap, const uint8_t *in, size_t n,
     il_b64_variant_e variant);
+
+/* The length of the well-formed UTF-8 sequence that p starts with (1 to 4),
+ * looking at n bytes at most; 0 if there is none. */
+size_t il_utf8_step(const uint8_t *p, size_t n);
 
 /* 1 if s is well-formed UTF-8 (no surrogates, no overlong forms, at most
  * U+10FFFF).  NUL bytes are well-formed; callers that refuse them say so. */

@@ -12,12 +12,17 @@
 
 #pragma GCC visibility push(hidden)
 
+/* sodium_init() is called once per process before anything here. */
+
 #define IL_FP_BYTES      32
 #define IL_ENTRY_BYTES   16
 #define IL_ENTRY_KEY     32
 
 /* The fingerprint of a request: method, source, URI (as sent, with its
- * query), and the raw body.  Tells a repeat from a reused key. */
+ * query), and the raw body, which may come in any number of pieces.  Tells a
+ * repeat from a reused key.  The state is aligned to 64 bytes: on the stack
+ * and in static storage the compiler sees to it, a pool or heap must be asked
+ * for it (ngx_pmemalign(), aligned_alloc()). */
 typedef struct {
     crypto_generichash_state  state;
 } il_fp_t;

@@ -3,8 +3,9 @@
  *
  * It checks a whole text (RFC 8259, UTF-8, bounded depth) and finds values
  * by JSON pointer (RFC 6901).  A value is a slice of the text, so numbers
- * keep their digits.  A member name that occurs twice in an object that the
- * pointer walks through is refused: two readers could differ about it.
+ * keep their digits.  A member that the pointer goes through and that occurs
+ * twice in its object is refused, because two readers could differ about it;
+ * names are compared after unescaping.
  */
 
 #ifndef IL_JSON_H
@@ -43,9 +44,18 @@ typedef struct {
 /* Checks the whole text. */
 il_json_rc_e il_json_check(il_str_t text) IL_MUST_CHECK;
 
-/* Checks the whole text and finds the value at pointer ("" is the whole). */
+/* Checks the whole text and finds the value at pointer ("" is the whole).
+ * *value is set on IL_JSON_OK only. */
 il_json_rc_e il_json_find(il_str_t text, il_str_t pointer,
     il_json_value_t *value) IL_MUST_CHECK;
+
+/* As il_json_find, in a text that il_json_check has passed: for several
+ * pointers into one large body. */
+il_json_rc_e il_json_lookup(il_str_t text, il_str_t pointer,
+    il_json_value_t *value) IL_MUST_CHECK;
+
+/* 1 if pointer is RFC 6901, for use at configuration time. */
+int il_json_pointer_valid(il_str_t pointer);
 
 /* Walks the members of an object, or the elements of an array, whose text
  * was checked before.  Start with *pos = 0.  Returns 1 and fills name (raw,
@@ -55,7 +65,7 @@ int il_json_next(il_json_value_t container, size_t *pos, il_str_t *name,
 
 /* Unescapes a string value (raw with quotes) into out; *len is set.  0, or
  * -1 if cap is too small (raw.len bytes are always enough) or the string has
- * a lone surrogate. */
+ * a lone surrogate.  The text may contain NUL (from "\u0000"). */
 int il_json_unescape(il_str_t raw, char *out, size_t cap, size_t *len)
     IL_MUST_CHECK;
 

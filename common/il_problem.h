@@ -49,10 +49,13 @@ typedef enum {
     IL_P_MAX
 } il_problem_e;
 
-int         il_problem_status(il_problem_e p);
-il_str_t    il_problem_name(il_problem_e p);
-il_str_t    il_problem_title(il_problem_e p);
-il_problem_e il_problem_find(il_str_t name);   /* IL_P_NONE if unknown */
+/* IL_P_NONE and anything out of range are answered as IL_P_INTERNAL. */
+int           il_problem_status(il_problem_e p);
+il_str_t      il_problem_name(il_problem_e p);
+il_str_t      il_problem_title(il_problem_e p);
+
+/* IL_P_NONE if unknown; request-in-progress is the 409 one. */
+il_problem_e  il_problem_find(il_str_t name);
 
 /* {"type":…,"title":…,"status":…,"detail":…[,extra]}; detail is escaped and
  * left out if empty; extra is JSON members already built, or empty.  The

@@ -19,6 +19,12 @@
 #define IL_SIG_SECRET_BYTES  512      /* one decoded secret */
 #define IL_SIG_ERR_CAP       256
 
+/* Signatures that one header may list; more are refused as malformed, not
+ * ignored.  The bound for v1a is lower, because each of them is checked over
+ * the whole body with each key before the sender is known. */
+#define IL_SIG_LISTED_MAX    32
+#define IL_SIG_LISTED_V1A    4
+
 typedef enum {
     IL_SIG_OK = 0,
     IL_SIG_INVALID,                   /* 401 signature-invalid */
@@ -43,13 +49,27 @@ const char *il_sig_strwhy(il_sig_why_e why);
 typedef il_str_t (*il_sig_header_pt)(void *ctx, const char *lowcase_name,
     size_t *count);
 
+/* n bytes of scratch memory, or NULL.  They stay the caller's, who releases
+ * them after il_sig_verify has returned (a request pool, an arena): there is
+ * no call to free them.  Called at most once per il_sig_verify. */
+typedef void *(*il_sig_alloc_pt)(void *ctx, size_t n);
+
+/* Set what is not used to zero: memset() the whole first. */
 typedef struct {
     il_sig_header_pt  header;
-    void             *ctx;
+    void             *ctx;            /* for header and alloc */
     il_str_t          method;
     il_str_t          url;            /* public URL, for URL-signed schemes */
     il_str_t          body;           /* raw, one piece */
     int64_t           now;            /* Unix seconds */
+
+    /*
+     * Only asked for `standard` v1a: Ed25519 goes over id, timestamp and
+     * body in one piece, so it needs body.len plus a little.  It is called
+     * when a v1a signature meets a whpk_ key and not otherwise.  NULL, or an
+     * answer of NULL: v1a is refused as malformed.
+     */
+    il_sig_alloc_pt   alloc;
 } il_sig_request_t;
 
 typedef struct il_sig_scheme_s  il_sig_scheme_t;
@@ -86,25 +106,34 @@ int il_sig_conf_init(il_sig_conf_t *conf, il_str_t scheme, char *err,
 
 /* One `name=value` argument of the scheme's own: header, prefix, algorithm,
  * encoding, signed, tolerance.  0, or -1 with a message: an argument that
- * this scheme does not have, or a bad value.  `signed` is a template: text
- * with {body}, {method}, {url}, {header:NAME}, {timestamp:NAME} (a header
- * that is also checked against the tolerance). */
+ * this scheme does not have, or a bad value.
+ *
+ * `signed` is a template: text with {body}, {method}, {url}, {header:NAME},
+ * {timestamp:NAME}; the last is a header that is also checked against the
+ * tolerance, Unix seconds, or milliseconds if it has 12 digits or more.
+ * `tolerance` is seconds, or a number with s, m or h, from 1 s to 24 h; a
+ * time is out of range if it is further away, in either direction. */
 int il_sig_conf_arg(il_sig_conf_t *conf, il_str_t name, il_str_t value,
     char *err, size_t cap) IL_MUST_CHECK;
 
 /* Reads the text of a secret file: one secret a line, the first is current,
  * the others are still accepted; in the provider's own form.  0, or -1 with
- * a message that names the line (never the secret). */
+ * a message that names the line (never the secret).  Empty lines are skipped;
+ * white space at either end of a line is refused. */
 int il_sig_conf_secrets(il_sig_conf_t *conf, il_str_t text, char *err,
     size_t cap) IL_MUST_CHECK;
 
-/* Checks that nothing is missing (secrets; header= of hmac).  0 or -1. */
+/* Checks that nothing is missing (secrets; header= of hmac and token).  0 or
+ * -1 with a message. */
 int il_sig_conf_done(const il_sig_conf_t *conf, char *err, size_t cap)
     IL_MUST_CHECK;
 
 /* Wipes the secrets. */
 void il_sig_conf_wipe(il_sig_conf_t *conf);
 
+/* IL_SIG_OK, or why not; *why (may be NULL) has the details.  A request with
+ * a signature that does not fit and a time out of range is INVALID.  Keeps
+ * under 4 kB of stack; several threads may share conf. */
 il_sig_rc_e il_sig_verify(const il_sig_conf_t *conf,
     const il_sig_request_t *req, il_sig_why_e *why) IL_MUST_CHECK;
 

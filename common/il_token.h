@@ -13,17 +13,21 @@
 
 #pragma GCC visibility push(hidden)
 
-#define IL_TOKEN_MAX       6144    /* encoded token, bytes */
+/* Encoded token, bytes: room for the longest claims even if each character
+ * of the work key needs an escape; fits into an 8k header line. */
+#define IL_TOKEN_MAX       7168
 #define IL_TOKEN_KEYS_MAX  8
+#define IL_WORKER_MAX      255     /* bytes of a worker's name */
 #define IL_PASERK_PID      51      /* "k4.pid." + 44 */
 #define IL_PASERK_PUBLIC   53      /* "k4.public." + 43 */
 
-/* Signs msg; out gets a NUL behind.  0, or -1 if cap is too small. */
+/* Signs msg; out gets a NUL behind.  0, or -1 if cap is too small, the token
+ * would be longer than IL_TOKEN_MAX, or implicit is longer than 1024. */
 int il_paseto_sign(char *out, size_t cap, size_t *outlen, il_str_t msg,
     il_str_t footer, il_str_t implicit, const uint8_t sk[64]) IL_MUST_CHECK;
 
-/* Verifies and hands out message and footer (msg_cap and footer_cap at least
- * token.len).  0, or -1 for anything that is not exactly a valid token. */
+/* Verifies and hands out message and footer (msg_cap and footer_cap: token.len
+ * is enough).  0, or -1 for anything that is not exactly a valid token. */
 int il_paseto_verify(char *msg, size_t msg_cap, size_t *msglen, char *footer,
     size_t footer_cap, size_t *footerlen, il_str_t token, il_str_t implicit,
     const uint8_t pk[32]) IL_MUST_CHECK;
@@ -40,7 +44,7 @@ typedef struct {
     char     paserk[IL_PASERK_PUBLIC + 1];
 } il_token_key_t;
 
-/* keys[0] signs; all verify.  Read-only after loading. */
+/* keys[0] signs; all verify (the token's key id says which).  Read-only after loading. */
 typedef struct {
     il_token_key_t  keys[IL_TOKEN_KEYS_MAX];
     size_t          n;
@@ -49,6 +53,9 @@ typedef struct {
 /* Makes a key from a 32-byte Ed25519 seed, and from a public key. */
 void il_token_key_from_seed(il_token_key_t *key, const uint8_t seed[32]);
 void il_token_key_from_public(il_token_key_t *key, const uint8_t pk[32]);
+
+/* Reads PASERK "k4.public…", without white space around.  0 or -1. */
+int il_paserk_public_parse(uint8_t pk[32], il_str_t s) IL_MUST_CHECK;
 
 /* The claims of INTERFACE "Owner token claims".  Text fields are slices of
  * the buffer given to il_owner_verify. */
@@ -64,6 +71,8 @@ typedef struct {
     int64_t   exp;
 } il_owner_claims_t;
 
+/* 0, or -1: cap too small (IL_TOKEN_MAX + 1 is always enough), a key that
+ * cannot sign, or claims that il_owner_verify would refuse. */
 int il_owner_issue(char *out, size_t cap, size_t *outlen,
     const il_owner_claims_t *claims, const il_token_key_t *key)
     IL_MUST_CHECK;

@@ -1,0 +1,307 @@
+/*
+ * il_enc.c: strict hex and base64, UTF-8 check, JSON string escaping.
+ */
+
+#include <sodium.h>
+
+#include "il_enc.h"
+
+
+#define IL_ASCII_HIGH_BITS  0x8080808080808080ULL
+
+
+int
+il_hex_decode(uint8_t *out, size_t outlen, il_str_t in)
+{
+    size_t  n;
+
+    if (in.len % 2 != 0 || in.len / 2 != outlen) {
+        return -1;
+    }
+
+    if (outlen == 0) {
+        return 0;
+    }
+
+    /*
+     * The end pointer stays NULL: with one, sodium_hex2bin() takes trailing
+     * garbage.
+     */
+
+    if (sodium_hex2bin(out, outlen, in.data, in.len, NULL, &n, NULL) != 0
+        || n != outlen)
+    {
+        return -1;
+    }
+
+    return 0;
+}
+
+
+void
+il_hex_encode(char *out, const uint8_t *in, size_t n)
+{
+    static const char  digits[] = "0123456789abcdef";
+
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        *out++ = digits[in[i] >> 4];
+        *out++ = digits[in[i] & 0x0f];
+    }
+
+    *out = '\0';
+}
+
+
+static int
+il_b64_sodium_variant(il_b64_variant_e variant)
+{
+    return variant == IL_B64_STD ? sodium_base64_VARIANT_ORIGINAL
+                                 : sodium_base64_VARIANT_URLSAFE_NO_PADDING;
+}
+
+
+int
+il_b64_decode(uint8_t *out, size_t cap, size_t *outlen, il_str_t in,
+    il_b64_variant_e variant)
+{
+    size_t  n;
+
+    *outlen = 0;
+
+    if (in.len == 0) {
+        return 0;
+    }
+
+    if (cap == 0) {
+        return -1;
+    }
+
+    /*
+     * No characters are ignored and no end pointer is given, so that white
+     * space, a missing or surplus "=", and non-zero bits behind the last
+     * byte are all refused.
+     */
+
+    if (sodium_base642bin(out, cap, in.data, in.len, NULL, &n, NULL,
+                          il_b64_sodium_variant(variant))
+        != 0)
+    {
+        return -1;
+    }
+
+    *outlen = n;
+
+    return 0;
+}
+
+
+size_t
+il_b64_encode(char *out, size_t cap, const uint8_t *in, size_t n,
+    il_b64_variant_e variant)
+{
+    int     v;
+    size_t  need;
+
+    /* The bound keeps the sum below from wrapping. */
+
+    if (n > SIZE_MAX / 4) {
+        return 0;
+    }
+
+    v = il_b64_sodium_variant(variant);
+    need = sodium_base64_encoded_len(n, v);
+
+    /* sodium_bin2base64() aborts the process if the buffer is too small. */
+
+    if (cap < need) {
+        return 0;
+    }
+
+    (void) sodium_bin2base64(out, cap, in, n, v);
+
+    return need - 1;
+}
+
+
+size_t
+il_utf8_step(const uint8_t *p, size_t n)
+{
+    uint8_t  lo, hi;
+    size_t   i, len;
+
+    if (n == 0) {
+        return 0;
+    }
+
+    if (p[0] < 0x80) {
+        return 1;
+    }
+
+    /* RFC 3629 section 4: only the second byte has bounds of its own. */
+
+    lo = 0x80;
+    hi = 0xbf;
+
+    if (p[0] >= 0xc2 && p[0] <= 0xdf) {
+        len = 2;
+
+    } else if (p[0] >= 0xe0 && p[0] <= 0xef) {
+        len = 3;
+
+        if (p[0] == 0xe0) {
+            lo = 0xa0;
+        } else if (p[0] == 0xed) {
+            hi = 0x9f;
+        }
+
+    } else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
+        len = 4;
+
+        if (p[0] == 0xf0) {
+            lo = 0x90;
+        } else if (p[0] == 0xf4) {
+            hi = 0x8f;
+        }
+
+    } else {
+        return 0;
+    }
+
+    if (n < len || p[1] < lo || p[1] > hi) {
+        return 0;
+    }
+
+    for (i = 2; i < len; i++) {
+        if (p[i] < 0x80 || p[i] > 0xbf) {
+            return 0;
+        }
+    }
+
+    return len;
+}
+
+
+int
+il_utf8_valid(il_str_t s)
+{
+    size_t          i, n;
+    uint64_t        w;
+    const uint8_t  *p;
+
+    p = (const uint8_t *) s.data;
+    i = 0;
+
+    while (i < s.len) {
+
+        /* Bodies are mostly ASCII: eight bytes at a time. */
+
+        if (s.len - i >= sizeof(w)) {
+            memcpy(&w, p + i, sizeof(w));
+
+            if ((w & IL_ASCII_HIGH_BITS) == 0) {
+                i += sizeof(w);
+                continue;
+            }
+        }
+
+        n = il_utf8_step(p + i, s.len - i);
+        if (n == 0) {
+            return 0;
+        }
+
+        i += n;
+    }
+
+    return 1;
+}
+
+
+int
+il_has_control(il_str_t s)
+{
+    size_t   i;
+    uint8_t  c;
+
+    for (i = 0; i < s.len; i++) {
+        c = (uint8_t) s.data[i];
+
+        if (c < 0x20 || c == 0x7f) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* The letter of a two-character escape, or 0. */
+
+static char
+il_json_short_escape(uint8_t c)
+{
+    switch (c) {
+    case '"':
+        return '"';
+    case '\\':
+        return '\\';
+    case '\b':
+        return 'b';
+    case '\f':
+        return 'f';
+    case '\n':
+        return 'n';
+    case '\r':
+        return 'r';
+    case '\t':
+        return 't';
+    default:
+        return 0;
+    }
+}
+
+
+size_t
+il_json_escape(char *out, size_t cap, il_str_t s)
+{
+    char            unit[8], hex[3];
+    size_t          i, n, used, step;
+    const uint8_t  *p;
+
+    p = (const uint8_t *) s.data;
+    used = 0;
+
+    for (i = 0; i < s.len; i += step) {
+        step = il_utf8_step(p + i, s.len - i);
+
+        if (step == 0) {
+            memcpy(unit, "\xef\xbf\xbd", 3);
+            n = 3;
+            step = 1;
+
+        } else if (step == 1 && (unit[1] = il_json_short_escape(p[i])) != 0) {
+            unit[0] = '\\';
+            n = 2;
+
+        } else if (step == 1 && p[i] < 0x20) {
+            il_hex_encode(hex, &p[i], 1);
+            memcpy(unit, "\\u00", 4);
+            memcpy(unit + 4, hex, 2);
+            n = 6;
+
+        } else {
+            memcpy(unit, p + i, step);
+            n = step;
+        }
+
+        if (cap - used < n) {
+            return (size_t) -1;
+        }
+
+        memcpy(out + used, unit, n);
+        used += n;
+    }
+
+    return used;
+}

@@ -1,0 +1,150 @@
+/*
+ * il_sig_secret.c: secret files, in the providers' own forms.
+ */
+
+#include <stdio.h>
+
+#include "il_enc.h"
+#include "il_sig_int.h"
+
+
+static int
+il_sig_starts(il_str_t s, const char *with)
+{
+    size_t  n;
+
+    n = strlen(with);
+
+    return s.len >= n && memcmp(s.data, with, n) == 0;
+}
+
+
+const char *
+il_sig_secret_text(il_sig_secret_t *secret, il_str_t line)
+{
+    if (line.len > sizeof(secret->data)) {
+        return "the secret is longer than 512 bytes";
+    }
+
+    memcpy(secret->data, line.data, line.len);
+    secret->len = line.len;
+
+    return NULL;
+}
+
+
+const char *
+il_sig_secret_standard(il_sig_secret_t *secret, il_str_t line)
+{
+    secret->kind = IL_SIG_KIND_V1;
+
+    if (il_sig_starts(line, "v1,") || il_sig_starts(line, "v1a,")) {
+        return "the secret has a signature's version before it: it must "
+               "start with \"whsec_\" or \"whpk_\"";
+    }
+
+    if (il_sig_starts(line, "whsk_")) {
+        return "this is the sender's private key: the receiver needs the "
+               "public one, \"whpk_\"";
+    }
+
+    if (il_sig_starts(line, "whpk_")) {
+        secret->kind = IL_SIG_KIND_V1A;
+        line.data += sizeof("whpk_") - 1;
+        line.len -= sizeof("whpk_") - 1;
+
+    } else if (il_sig_starts(line, "whsec_")) {
+        line.data += sizeof("whsec_") - 1;
+        line.len -= sizeof("whsec_") - 1;
+    }
+
+    if (il_b64_decode(secret->data, sizeof(secret->data), &secret->len, line,
+                      IL_B64_STD) != 0)
+    {
+        return "the secret is not base64, or longer than 512 bytes";
+    }
+
+    if (secret->len == 0) {
+        return "the secret is empty";
+    }
+
+    if (secret->kind == IL_SIG_KIND_V1A
+        && secret->len != crypto_sign_PUBLICKEYBYTES)
+    {
+        return "the public key is not 32 bytes long";
+    }
+
+    return NULL;
+}
+
+
+static const char *
+il_sig_secret_line(il_sig_conf_t *conf, il_str_t line)
+{
+    if (line.data[0] == ' ' || line.data[line.len - 1] == ' ') {
+        return "there is white space around the secret";
+    }
+
+    if (il_has_control(line)) {
+        return "there is a control character in the secret";
+    }
+
+    if (il_sig_starts(line, "\xef\xbb\xbf")) {
+        return "the file starts with a byte order mark";
+    }
+
+    if (conf->nsecrets == IL_SIG_SECRETS_MAX) {
+        return "there are more than 8 secrets";
+    }
+
+    return conf->scheme->secret(&conf->secrets[conf->nsecrets], line);
+}
+
+
+int
+il_sig_conf_secrets(il_sig_conf_t *conf, il_str_t text, char *err, size_t cap)
+{
+    size_t       i, start, number;
+    il_str_t     line;
+    const char  *wrong;
+
+    il_sig_conf_wipe(conf);
+
+    start = 0;
+    number = 0;
+
+    for (i = 0; i <= text.len; i++) {
+        if (i < text.len && text.data[i] != '\n') {
+            continue;
+        }
+
+        line = il_str(text.data + start, i - start);
+        start = i + 1;
+        number++;
+
+        if (line.len != 0 && line.data[line.len - 1] == '\r') {
+            line.len--;
+        }
+
+        if (line.len == 0) {
+            continue;
+        }
+
+        wrong = il_sig_secret_line(conf, line);
+
+        if (wrong != NULL) {
+            il_sig_conf_wipe(conf);
+            (void) snprintf(err, cap, "line %zu: %s", number, wrong);
+            return -1;
+        }
+
+        conf->nsecrets++;
+    }
+
+    if (conf->nsecrets == 0) {
+        (void) snprintf(err, cap, "there is no secret in the file");
+        return -1;
+    }
+
+    return 0;
+}

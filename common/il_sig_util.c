@@ -1,0 +1,153 @@
+/*
+ * il_sig_util.c: what the schemes have in common.
+ */
+
+#include "il_sig_int.h"
+
+
+il_sig_why_e
+il_sig_get(const il_sig_request_t *req, const char *name, il_str_t *value)
+{
+    size_t  count;
+
+    count = 0;
+    *value = req->header(req->ctx, name, &count);
+
+    if (count == 0) {
+        return IL_SIG_WHY_NO_HEADER;
+    }
+
+    if (value->data == NULL) {
+        *value = il_str("", 0);
+    }
+
+    return count == 1 ? IL_SIG_WHY_OK : IL_SIG_WHY_REPEATED_HEADER;
+}
+
+
+il_sig_why_e
+il_sig_get_optional(const il_sig_request_t *req, const char *name,
+    il_str_t *value, int *present)
+{
+    il_sig_why_e  why;
+
+    why = il_sig_get(req, name, value);
+    *present = why != IL_SIG_WHY_NO_HEADER;
+
+    return why == IL_SIG_WHY_NO_HEADER ? IL_SIG_WHY_OK : why;
+}
+
+
+il_sig_why_e
+il_sig_judge_time(const il_sig_conf_t *conf, const il_sig_request_t *req,
+    int64_t at)
+{
+    /* at has 18 digits at most: no overflow. */
+
+    if (at < req->now - conf->tolerance) {
+        return IL_SIG_WHY_TOO_OLD;
+    }
+
+    if (at > req->now + conf->tolerance) {
+        return IL_SIG_WHY_IN_FUTURE;
+    }
+
+    return IL_SIG_WHY_OK;
+}
+
+
+/* 1 if mac is in the list; looks at all of it. */
+
+static int
+il_sig_in_list(const il_sig_list_t *list, const uint8_t *mac, size_t len)
+{
+    int     found;
+    size_t  i;
+
+    found = 0;
+
+    for (i = 0; i < list->n; i++) {
+        found |= sodium_memcmp(list->bytes[i], mac, len) == 0;
+    }
+
+    return found;
+}
+
+
+int
+il_sig_try_secrets(const il_sig_conf_t *conf, int kind, il_sig_alg_e alg,
+    const il_sig_list_t *list, const il_str_t *pieces, size_t npieces)
+{
+    int       found;
+    size_t    i, k;
+    uint8_t   mac[IL_MAC_MAX];
+    il_mac_t  m;
+
+    found = 0;
+
+    if (list->n == 0) {
+        return 0;
+    }
+
+    for (i = 0; i < conf->nsecrets; i++) {
+        if (conf->secrets[i].kind != kind) {
+            continue;
+        }
+
+        il_mac_init(&m, alg, conf->secrets[i].data, conf->secrets[i].len);
+
+        for (k = 0; k < npieces; k++) {
+            il_mac_update(&m, pieces[k]);
+        }
+
+        il_mac_final(&m, mac);
+
+        found |= il_sig_in_list(list, mac, il_mac_len(alg));
+    }
+
+    sodium_memzero(mac, sizeof(mac));
+
+    return found;
+}
+
+
+int
+il_sig_strip(il_str_t *value, il_str_t prefix)
+{
+    if (prefix.len == 0) {
+        return 0;
+    }
+
+    if (value->len < prefix.len
+        || memcmp(value->data, prefix.data, prefix.len) != 0)
+    {
+        return -1;
+    }
+
+    value->data += prefix.len;
+    value->len -= prefix.len;
+
+    return 0;
+}
+
+
+int
+il_sig_item(il_str_t s, char separator, size_t *pos, il_str_t *item)
+{
+    size_t  start;
+
+    if (*pos > s.len) {
+        return 0;
+    }
+
+    start = *pos;
+
+    while (*pos < s.len && s.data[*pos] != separator) {
+        (*pos)++;
+    }
+
+    *item = il_str(s.data + start, *pos - start);
+    (*pos)++;
+
+    return 1;
+}
