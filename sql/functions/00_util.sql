@@ -1,0 +1,70 @@
+-- 00_util.sql: small helpers of the other functions; nobody else calls them.
+
+-- ts(t): RFC 3339 in UTC, milliseconds.  No locks.
+create or replace function interlock.ts(p_at timestamptz) returns text
+language sql stable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select to_char(p_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+$$;
+
+-- path_encode(s): a work key as one path segment, as il_path_encode() does:
+-- RFC 3986 unreserved characters and ":" stay.  No locks.
+create or replace function interlock.path_encode(p_s text) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_bytes  bytea;
+    v_out    text := '';
+    b        int;
+begin
+    if p_s ~ '^[A-Za-z0-9._~:-]*$' then
+        return p_s;
+    end if;
+
+    v_bytes := convert_to(p_s, 'UTF8');
+
+    for i in 0 .. octet_length(v_bytes) - 1 loop
+        b := get_byte(v_bytes, i);
+        if b between 48 and 58 or b between 65 and 90 or b between 97 and 122
+           or b in (45, 46, 95, 126)
+        then
+            v_out := v_out || chr(b);
+        else
+            v_out := v_out || '%' || upper(lpad(to_hex(b), 2, '0'));
+        end if;
+    end loop;
+
+    return v_out;
+end
+$$;
+
+-- result_link(own, work_key): the worker's own link, else where the result
+-- can be read.  No locks.
+create or replace function interlock.result_link(p_own text, p_key text)
+returns text
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(nullif(p_own, ''),
+        '/v1/works/' || interlock.path_encode(p_key) || '/result')
+$$;
+
+-- backoff_delay(n, backoff, max): the pause after the n-th counted attempt:
+-- exponential, full jitter (random between 0 and the bound), bounded.
+create or replace function interlock.backoff_delay(
+    p_attempt int, p_backoff int, p_max int)
+returns interval
+language sql volatile parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select make_interval(secs => random()
+        * least(p_max::float8,
+                p_backoff::float8 * 2 ^ least(p_attempt - 1, 30)))
+$$;
+
+revoke all on function interlock.ts(timestamptz) from public;
+revoke all on function interlock.path_encode(text) from public;
+revoke all on function interlock.result_link(text, text) from public;
+revoke all on function interlock.backoff_delay(int, int, int) from public;

@@ -1,0 +1,44 @@
+-- 01_kind_row.sql: how a kind is read; before the files that use it.
+
+-- kind_row(tenant, name): the present version of a kind that is not deleted;
+-- helper of the kind_* functions.  Locks: none.
+create or replace function interlock.kind_row(p_tenant int, p_name text)
+returns setof interlock.kind_versions
+language sql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+    select v.*
+    from interlock.kinds k
+    join interlock.kind_versions v
+        on v.tenant = k.tenant and v.name = k.name and v.version = k.version
+    where k.tenant = p_tenant and k.name = p_name and not k.deleted
+$$;
+
+-- kind_doc(v): the JSON object that the API shows.
+create or replace function interlock.kind_doc(v interlock.kind_versions)
+returns text
+language sql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+    select json_build_object(
+        'name', v.name, 'version', v.version,
+        'overlap', v.overlap, 'overflow', v.overflow, 'on_busy', v.on_busy,
+        'allow_fresh', v.allow_fresh, 'when_completed', v.when_completed,
+        'result_ttl', v.result_ttl, 'idempotency_ttl', v.idempotency_ttl,
+        'lease_seconds', v.lease_seconds, 'max_runtime', v.max_runtime,
+        'cancel_grace', v.cancel_grace, 'max_attempts', v.max_attempts,
+        'retry_for', v.retry_for, 'backoff', v.backoff,
+        'max_backoff', v.max_backoff, 'on_lost', v.on_lost,
+        'result_check', v.result_check, 'max_waiting', v.max_waiting,
+        'max_queued', v.max_queued, 'max_wait', v.max_wait,
+        'limits', v.limits, 'priority', v.priority, 'order', v."order",
+        'fair_by', v.fair_by, 'aging', v.aging,
+        'effect_scope', v.effect_scope,
+        'delivery_effects', v.delivery_effects,
+        'max_payload', v.max_payload, 'key_template', v.key_template,
+        'protects', v.protects, 'examples', v.examples::json)::text
+$$;
+
+revoke all on function interlock.kind_row(int, text) from public;
+revoke all on function interlock.kind_doc(interlock.kind_versions)
+    from public;

@@ -1,0 +1,319 @@
+-- claim(…): who: interlockd's claim batcher; one element a waiting worker.
+--
+-- Finds the heads of the runnable jobs of the wanted kinds by index
+-- (order_key, that is admission − priority × aging), shares them out in turn
+-- among the ords that ask for a kind, and grants each a lease with a fence
+-- above all earlier ones of its work key.
+--
+-- Locks: advisory locks of the claim ids, in order (so that a claim whose
+-- COMMIT was lost is over before its repeat looks); works of the candidates
+-- FOR NO KEY UPDATE SKIP LOCKED.  Only if every candidate's work is locked by
+-- others and none by us, it waits for them, in key order: so it never waits
+-- while it holds a work, and a key that is always busy is claimed all the
+-- same.  What a candidate is, is read again after its work is locked.
+--
+-- Answers: one row a grant.  A claim id that has live leases gets just these
+-- again.  No row: nothing for that ord.
+create or replace function interlock.claim(
+    p_claim_id uuid[], p_tenant int[], p_worker text[], p_kinds text[],
+    p_max int[])
+returns table (ord int, attempt_id uuid, job_id uuid, attempt int, kind text,
+    work_key text, fence bigint, expires_at timestamptz, remaining_ms bigint,
+    lease_seconds int, token_exp timestamptz, payload bytea,
+    content_type text, headers text, traceparent text, waited_ms bigint)
+language plpgsql security definer
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    n         int := cardinality(p_claim_id);
+    v_now     timestamptz;
+    v_left    int[];            -- still wanted, by ord
+    v_total   int;
+    v_tk_t    int[] := '{}';    -- wanted (tenant, kind) pairs ...
+    v_tk_k    text[] := '{}';
+    v_ords    int[] := '{}';    -- ... the ords that want each, one behind
+    v_from    int[] := '{}';    --     the other: from here ...
+    v_len     int[] := '{}';    --     ... so many
+    v_want    int[];            -- how many jobs of each pair
+    v_turn    int[];            -- whose turn it is
+    v_tried   uuid[] := '{}';
+    v_cand    uuid[];           -- candidates, in order ...
+    v_ten     int[];            -- ... their tenants, keys and pairs
+    v_key     text[];
+    v_pair    int[];
+    v_mine    int[];            -- places of those whose work we locked
+    v_i       int;
+    v_o       int;
+    g_ord     int[];
+    g_ten     int[];
+    g_job     uuid[];
+    r         record;
+begin
+    perform set_config('synchronous_commit', 'on', true);
+
+    if n = 0 then
+        return;
+    end if;
+
+    perform pg_advisory_xact_lock(hashtextextended(c.id::text, 0))
+    from (select distinct u.id from unnest(p_claim_id) u (id)
+          order by u.id) c;
+
+    -- Leases that these claims made already.
+    v_left := p_max;
+    for r in
+        select u.ord::int as ord
+        from unnest(p_claim_id, p_tenant) with ordinality
+            as u (claim_id, tenant, ord)
+        where exists (select from interlock.leases l
+                      where l.tenant = u.tenant and l.claim_id = u.claim_id)
+    loop
+        v_left[r.ord] := 0;
+    end loop;
+
+    for r in
+        select u.tenant, k.kind, array_agg(u.ord::int order by u.ord) as ords
+        from unnest(p_tenant, p_kinds, v_left) with ordinality
+            as u (tenant, kinds, want, ord)
+        cross join lateral (
+            select distinct x.kind
+            from unnest(string_to_array(u.kinds, ',')) x (kind)) k
+        where u.want > 0
+        group by u.tenant, k.kind
+        order by u.tenant, k.kind
+    loop
+        v_tk_t := v_tk_t || r.tenant;
+        v_tk_k := v_tk_k || r.kind;
+        v_from := v_from || cardinality(v_ords);
+        v_len := v_len || cardinality(r.ords);
+        v_ords := v_ords || r.ords;
+    end loop;
+
+    v_turn := array_fill(0, array[cardinality(v_tk_t)]);
+
+    for round in 1 .. 4 loop
+        select coalesce(sum(x), 0) into v_total from unnest(v_left) x;
+        exit when v_total = 0 or cardinality(v_tk_t) = 0;
+
+        select array_agg((select coalesce(sum(v_left[v_ords[x]]), 0)
+                          from generate_series(v_from[i] + 1,
+                                               v_from[i] + v_len[i]) x)
+                         order by i)
+        into v_want
+        from generate_series(1, cardinality(v_tk_t)) i;
+
+        v_now := clock_timestamp();
+
+        -- Candidates: a few more than wanted, for some may be taken.
+        select array_agg(c.id order by c.order_key, c.id),
+            array_agg(c.tenant order by c.order_key, c.id),
+            array_agg(c.work_key order by c.order_key, c.id),
+            array_agg(c.i order by c.order_key, c.id)
+        into v_cand, v_ten, v_key, v_pair
+        from (
+            select p.tenant, p.i::int as i, c.*
+            from unnest(v_tk_t, v_tk_k, v_want) with ordinality
+                as p (tenant, kind, want, i)
+            cross join lateral (
+                (select j.id, j.work_key, j.order_key
+                 from interlock.jobs j
+                 where j.tenant = p.tenant and j.kind = p.kind
+                     and j.place = 'ready' and j.id <> all (v_tried)
+                 order by j.order_key, j.id
+                 limit p.want + 16)
+                union all
+                (select j.id, j.work_key, j.order_key
+                 from interlock.jobs j
+                 where j.tenant = p.tenant and j.kind = p.kind
+                     and j.place = 'delayed' and j.run_at <= v_now
+                     and j.id <> all (v_tried)
+                 order by j.run_at, j.id
+                 limit p.want + 16)) c
+            where p.want > 0) c;
+
+        exit when v_cand is null;
+
+        select array_agg(m.n) into v_mine
+        from (
+            select u.n::int as n
+            from unnest(v_ten, v_key) with ordinality
+                as u (tenant, work_key, n)
+            cross join lateral (
+                select from interlock.works w
+                where w.tenant = u.tenant and w.work_key = u.work_key
+                for no key update skip locked) l
+            limit v_total) m;
+
+        if v_mine is null and round = 1 then
+            select array_agg(m.n order by m.n) into v_mine
+            from (
+                select u.n::int as n
+                from (select x.*
+                      from (select y.*
+                            from unnest(v_ten, v_key) with ordinality
+                                as y (tenant, work_key, n)
+                            order by y.n limit v_total) x
+                      order by x.tenant, x.work_key) u
+                cross join lateral (
+                    select from interlock.works w
+                    where w.tenant = u.tenant and w.work_key = u.work_key
+                    for no key update) l) m;
+        end if;
+
+        exit when v_mine is null;
+
+        -- Ours now: what are they?  Deal them out in turn.
+        g_ord := '{}';
+        g_ten := '{}';
+        g_job := '{}';
+
+        for r in
+            select j.tenant, j.id, v_pair[u.pos] as pair
+            from unnest(v_mine) with ordinality as u (pos, n)
+            cross join lateral (
+                select x.tenant, x.id, x.place, x.run_at, x.exclusive,
+                    x.work_key
+                from interlock.jobs x
+                where x.tenant = v_ten[u.pos] and x.id = v_cand[u.pos]
+                limit 1) j
+            where (j.place = 'ready' or (j.place = 'delayed'
+                                         and j.run_at <= clock_timestamp()))
+                and not (j.exclusive and exists (
+                    select from interlock.leases l
+                    where l.tenant = j.tenant and l.work_key = j.work_key
+                        and l.exclusive))
+            order by u.n
+        loop
+            v_i := r.pair;
+            v_tried := v_tried || r.id;
+
+            for step in 1 .. v_len[v_i] loop
+                v_o := v_ords[v_from[v_i] + 1 + v_turn[v_i]];
+                v_turn[v_i] := (v_turn[v_i] + 1) % v_len[v_i];
+                if v_left[v_o] > 0 then
+                    v_left[v_o] := v_left[v_o] - 1;
+                    g_ord := g_ord || v_o;
+                    g_ten := g_ten || r.tenant;
+                    g_job := g_job || r.id;
+                    exit;
+                end if;
+            end loop;
+        end loop;
+
+        perform interlock.claim_grant(g_ord, g_ten, g_job,
+            p_claim_id, p_worker);
+    end loop;
+
+    return query
+    select u.ord::int, l.attempt_id, l.job_id, l.attempt, l.kind, l.work_key,
+        l.fence, l.expires_at,
+        greatest(0, floor(extract(epoch from
+            l.expires_at - clock_timestamp()) * 1000))::bigint,
+        l.lease_seconds, l.runtime_end + interval '7 days',
+        p.payload, p.content_type, p.headers, p.traceparent,
+        greatest(0, floor(extract(epoch from
+            l.granted_at - j.run_at) * 1000))::bigint
+    from unnest(p_claim_id, p_tenant) with ordinality
+        as u (claim_id, tenant, ord)
+    cross join lateral (
+        select x.* from interlock.leases x
+        where x.tenant = u.tenant and x.claim_id = u.claim_id
+        order by x.granted_at
+        limit 100000) l
+    cross join lateral (
+        select x.order_key, x.run_at from interlock.jobs x
+        where x.tenant = l.tenant and x.id = l.job_id
+        limit 1) j
+    cross join lateral (
+        select x.* from interlock.payloads x
+        where x.tenant = l.tenant and x.job_id = l.job_id
+        limit 1) p
+    order by u.ord, j.order_key, l.job_id;
+end
+$$;
+
+-- claim_grant(ords, tenants, jobs, claim ids, workers): makes the leases of
+-- jobs that claim has found claimable and whose works it has locked.  The
+-- fences of several jobs of one work key (overlap allow) follow each other.
+-- Takes no lock but those of the rows of these works.
+create or replace function interlock.claim_grant(
+    p_ord int[], p_tenant int[], p_job uuid[], p_claim_id uuid[],
+    p_worker text[])
+returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    v_now  timestamptz := clock_timestamp();
+    r      record;
+begin
+    for r in
+        with ins as (
+            insert into interlock.leases (tenant, attempt_id, claim_id,
+                job_id, kind, work_key, exclusive, fence, attempt, worker,
+                granted_at, expires_at, runtime_end, lease_seconds, step,
+                progress, checkpoint)
+            select g.tenant, gen_random_uuid(), p_claim_id[g.ord], j.id,
+                j.kind, j.work_key, j.exclusive,
+                greatest(w.fence, w.fence_floor) + row_number() over (
+                    partition by g.tenant, j.work_key order by g.n),
+                j.attempts + 1, p_worker[g.ord], v_now,
+                v_now + make_interval(
+                    secs => least(k.lease_seconds, k.max_runtime)),
+                v_now + make_interval(secs => k.max_runtime),
+                k.lease_seconds, j.step, j.progress, j.checkpoint
+            from unnest(p_ord, p_tenant, p_job) with ordinality
+                as g (ord, tenant, job, n)
+            cross join lateral (
+                select x.* from interlock.jobs x
+                where x.tenant = g.tenant and x.id = g.job
+                limit 1) j
+            cross join lateral (
+                select x.fence, t.fence_floor
+                from interlock.works x, interlock.tenants t
+                where x.tenant = g.tenant and x.work_key = j.work_key
+                    and t.id = g.tenant
+                limit 1) w
+            cross join lateral (
+                select x.lease_seconds, x.max_runtime
+                from interlock.kind_versions x
+                where x.tenant = g.tenant and x.name = j.kind
+                    and x.version = j.kind_version
+                limit 1) k
+            returning tenant, work_key, fence)
+        select i.tenant, i.work_key, max(i.fence) as fence
+        from ins i group by i.tenant, i.work_key
+    loop
+        update interlock.works w set fence = r.fence
+        where w.tenant = r.tenant and w.work_key = r.work_key;
+    end loop;
+
+    for r in
+        select g.tenant, array_agg(g.job) as jobs
+        from unnest(p_tenant, p_job) g (tenant, job)
+        group by g.tenant
+    loop
+        update interlock.jobs j
+        set status = 'running', place = null, retry_at = null,
+            attempts = j.attempts + 1,
+            started_at = coalesce(j.started_at, v_now)
+        where j.tenant = r.tenant and j.id = any (r.jobs);
+    end loop;
+end
+$$;
+
+revoke all on function interlock.claim(uuid[], int[], text[], text[], int[])
+    from public;
+revoke all on function interlock.claim_grant(int[], int[], uuid[], uuid[],
+    text[]) from public;
+grant execute on function interlock.claim(uuid[], int[], text[], text[],
+    int[]) to interlock_service;

@@ -1,0 +1,306 @@
+-- kind_check(name, value, type): what is wrong with one field of a kind, as
+-- an English sentence, or null.  The table below is the whole truth about
+-- the fields; helper of kind_put.  Locks: none.
+create or replace function interlock.kind_check(
+    p_name text, p_value json, out problem text, out detail text)
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+declare
+    f       record;
+    v_type  text := json_typeof(p_value);
+    v_text  text := p_value #>> '{}';
+begin
+    -- type: int, bool, enum, text, names, json.  later: what is refused as
+    -- not supported yet (an enum's words; '*' means all but null or []).
+    select * into f from (values
+        ('overlap', 'enum', false, null::bigint, null::bigint,
+            array['allow', 'skip', 'buffer_one'],
+            array['buffer_first', 'buffer_all', 'replace']),
+        ('overflow', 'enum', false, null, null,
+            array['reject', 'park'], '{}'),
+        ('on_busy', 'enum', false, null, null, array['skip', 'error'], '{}'),
+        ('allow_fresh', 'bool', false, null, null, '{}', '{}'),
+        ('when_completed', 'enum', false, null, null,
+            array['run', 'return'], '{}'),
+        ('result_ttl', 'int', true, 0, 3153600000, '{}', '{}'),
+        ('idempotency_ttl', 'int', false, 1, 315360000, '{}', '{}'),
+        ('lease_seconds', 'int', false, 1, 86400, '{}', '{}'),
+        ('max_runtime', 'int', false, 1, 31536000, '{}', '{}'),
+        ('cancel_grace', 'int', false, 0, 86400, '{}', '{}'),
+        ('max_attempts', 'int', false, 1, 10000, '{}', '{}'),
+        ('retry_for', 'int', false, 0, 31536000, '{}', '{}'),
+        ('backoff', 'int', false, 0, 86400, '{}', '{}'),
+        ('max_backoff', 'int', false, 0, 604800, '{}', '{}'),
+        ('on_lost', 'enum', false, null, null, array['retry'],
+            array['check', 'hold']),
+        ('result_check', 'text', true, null, null, '{}', array['*']),
+        ('max_waiting', 'int', false, 1, 1000000, '{}', '{}'),
+        ('max_queued', 'int', false, 1, 100000000, '{}', '{}'),
+        ('max_wait', 'int', false, 1, 31536000, '{}', '{}'),
+        ('limits', 'names', false, null, null, '{}', array['*']),
+        ('priority', 'int', false, -1000, 1000, '{}', '{}'),
+        ('order', 'enum', false, null, null, array['oldest'],
+            array['newest']),
+        ('fair_by', 'text', true, null, null, '{}', array['*']),
+        ('aging', 'int', false, 0, 86400, '{}', '{}'),
+        ('effect_scope', 'enum', true, null, null,
+            array['work', 'job'], '{}'),
+        ('delivery_effects', 'names', false, null, null, '{}', array['*']),
+        ('max_payload', 'int', false, 0, 1073741824, '{}', '{}'),
+        ('key_template', 'text', true, null, null, '{}', array['*']),
+        ('protects', 'text', true, null, null, '{}', '{}'),
+        ('examples', 'json', true, null, null, '{}', '{}')
+    ) t (name, type, nullable, low, high, words, later)
+    where t.name = p_name;
+
+    if not found then
+        problem := 'unknown-field';
+        detail := format('a kind has no field "%s"', left(p_name, 64));
+        return;
+    end if;
+
+    if v_type = 'null' then
+        if not f.nullable then
+            detail := format('"%s" may not be null', p_name);
+        end if;
+
+    elsif f.type = 'int' then
+        if v_type <> 'number' or v_text !~ '^-?(0|[1-9][0-9]{0,17})$' then
+            detail := format('"%s" must be a whole number', p_name);
+        elsif v_text::bigint not between f.low and f.high then
+            detail := format('"%s" must be between %s and %s',
+                             p_name, f.low, f.high);
+        end if;
+
+    elsif f.type = 'bool' then
+        if v_type <> 'boolean' then
+            detail := format('"%s" must be true or false', p_name);
+        end if;
+
+    elsif f.type = 'enum' then
+        if v_type <> 'string' or v_text <> all (f.words || f.later) then
+            detail := format('"%s" must be one of %s', p_name,
+                array_to_string(f.words, ', '));
+        elsif v_text = any (f.later) then
+            detail := format('"%s": "%s" is not supported by this version; '
+                'one of %s', p_name, v_text,
+                array_to_string(f.words, ', '));
+        end if;
+
+    elsif f.type = 'text' then
+        if v_type <> 'string' or octet_length(v_text) > 4096 then
+            detail := format('"%s" must be a string of at most 4096 bytes',
+                             p_name);
+        elsif f.later = array['*'] then
+            detail := format('"%s" is not supported by this version; '
+                             'leave it out or null', p_name);
+        end if;
+
+    elsif f.type = 'names' then
+        if v_type <> 'array' then
+            detail := format('"%s" must be an array', p_name);
+        elsif json_array_length(p_value) > 0 then
+            detail := format('"%s" is not supported by this version; '
+                             'leave it out or empty', p_name);
+        end if;
+
+    elsif octet_length(p_value::text) > 65536 then
+        detail := format('"%s" must be at most 65536 bytes', p_name);
+    end if;
+
+    if detail is not null then
+        problem := 'field-invalid';
+    end if;
+end
+$$;
+
+-- kind_put(tenant, name, doc): who: interlockd, PUT /v1/kinds/{name}.
+-- Locks: the kind's row (FOR UPDATE; made first if missing).
+-- Answers: one row, problem null and doc the policy now in force.  What doc
+-- leaves out keeps its present value, or its default for a new kind.  The
+-- version grows only if something changed; jobs keep theirs.
+-- "name" and "version" may be given as GET shows them; a version that is not
+-- the present one is refused, so that nobody overwrites what he has not seen.
+-- Refuses: json-invalid, unknown-field, field-invalid, each with a detail
+-- that names the field and what it must be.
+create or replace function interlock.kind_put(
+    p_tenant int, p_name text, p_doc text)
+returns table (problem text, detail text, doc text)
+language plpgsql security definer
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    v_json     json;
+    v_changes  jsonb := '{}';
+    v_seen     text[] := '{}';
+    v_expect   text;
+    v_examples text;
+    v_has_ex   boolean := false;
+    k          interlock.kinds;
+    v_old      interlock.kind_versions;
+    v_new      interlock.kind_versions;
+    r          record;
+    c          record;
+begin
+    perform set_config('synchronous_commit', 'on', true);
+
+    if p_name is null or p_name !~ '^[a-z0-9][a-z0-9._-]{0,63}$' then
+        return query select 'field-invalid',
+            'a kind''s name has 1 to 64 of a-z, 0-9, ".", "_", "-", '
+            'the first a letter or digit', null::text;
+        return;
+    end if;
+
+    -- A subtransaction, but an operator's rare call.
+    begin
+        v_json := p_doc::json;
+        if json_typeof(v_json) <> 'object' then
+            v_json := null;
+        end if;
+    exception when data_exception or statement_too_complex then
+        v_json := null;
+    end;
+
+    if v_json is null then
+        return query select 'json-invalid', 'a kind is a JSON object',
+            null::text;
+        return;
+    end if;
+
+    for r in select e.key, e.value from json_each(v_json) e loop
+        if r.key = any (v_seen) then
+            return query select 'field-invalid',
+                format('"%s" occurs twice', left(r.key, 64)), null::text;
+            return;
+        end if;
+        v_seen := v_seen || r.key;
+
+        if r.key = 'name' then
+            if r.value #>> '{}' is distinct from p_name then
+                return query select 'field-invalid',
+                    '"name" must be the name in the path', null::text;
+                return;
+            end if;
+            continue;
+        end if;
+
+        if r.key = 'version' then
+            v_expect := coalesce(r.value #>> '{}', 'null');
+            continue;
+        end if;
+
+        select * into c from interlock.kind_check(r.key, r.value);
+        if c.problem is not null then
+            return query select c.problem, c.detail, null::text;
+            return;
+        end if;
+
+        if r.key = 'examples' then
+            v_has_ex := true;
+            v_examples := case json_typeof(r.value) when 'null' then null
+                          else r.value::text end;
+        else
+            v_changes := v_changes || jsonb_build_object(r.key, r.value);
+        end if;
+    end loop;
+
+    if v_expect is not null and not exists (
+        select from interlock.kinds x
+        where x.tenant = p_tenant and x.name = p_name)
+    then
+        return query select 'field-invalid',
+            '"version" is not the present one (none)', null::text;
+        return;
+    end if;
+
+    insert into interlock.kinds (tenant, name, version, deleted)
+    values (p_tenant, p_name, 1, true)
+    on conflict do nothing;
+
+    select * into strict k from interlock.kinds x
+    where x.tenant = p_tenant and x.name = p_name for update;
+
+    select * into v_old from interlock.kind_versions v
+    where v.tenant = p_tenant and v.name = p_name and v.version = k.version;
+
+    if v_expect is not null and (k.deleted or v_expect <> k.version::text)
+    then
+        return query select 'field-invalid',
+            format('"version" is not the present one (%s)',
+                   case when k.deleted then 'none'
+                   else k.version::text end), null::text;
+        return;
+    end if;
+
+    if k.deleted then
+        v_new := interlock.kind_defaults(p_tenant, p_name);
+    else
+        v_new := v_old;
+    end if;
+
+    v_new := jsonb_populate_record(v_new, v_changes);
+    if v_has_ex then
+        v_new.examples := v_examples;
+    end if;
+
+    if k.deleted or v_new is distinct from v_old then
+        v_new.version := case when v_old.version is null then 1
+                         else k.version + 1 end;
+        v_new.created_at := clock_timestamp();
+        insert into interlock.kind_versions select v_new.*;
+        update interlock.kinds x
+        set version = v_new.version, deleted = false
+        where x.tenant = p_tenant and x.name = p_name;
+    end if;
+
+    return query select null::text, null::text, interlock.kind_doc(v_new);
+end
+$$;
+
+-- kind_defaults(tenant, name): a version 0 with every field at its default.
+create or replace function interlock.kind_defaults(
+    p_tenant int, p_name text)
+returns interlock.kind_versions
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+declare
+    v  interlock.kind_versions;
+begin
+    v.tenant := p_tenant;
+    v.name := p_name;
+    v.version := 1;
+    v.overlap := 'skip';
+    v.overflow := 'reject';
+    v.on_busy := 'skip';
+    v.allow_fresh := false;
+    v.when_completed := 'run';
+    v.idempotency_ttl := 604800;
+    v.lease_seconds := 30;
+    v.max_runtime := 21600;
+    v.cancel_grace := 30;
+    v.max_attempts := 5;
+    v.retry_for := 86400;
+    v.backoff := 5;
+    v.max_backoff := 600;
+    v.on_lost := 'retry';
+    v.max_waiting := 1000;
+    v.max_queued := 100000;
+    v.max_wait := 86400;
+    v.limits := '{}';
+    v.priority := 0;
+    v."order" := 'oldest';
+    v.aging := 60;
+    v.delivery_effects := '{}';
+    v.max_payload := 33554432;
+    return v;
+end
+$$;
+
+revoke all on function interlock.kind_check(text, json) from public;
+revoke all on function interlock.kind_defaults(int, text) from public;
+revoke all on function interlock.kind_put(int, text, text) from public;
+grant execute on function interlock.kind_put(int, text, text)
+    to interlock_service;

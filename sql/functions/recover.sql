@@ -1,0 +1,143 @@
+-- recover(limit): who: the recovery loop of every interlockd, about once a
+-- second, and again at once while it returns limit rows.
+--
+-- Ends attempts whose lease is over (max_runtime too: no lease reaches beyond
+-- it) and lets their jobs run again, at most limit of them.
+--
+-- Locks: works FOR NO KEY UPDATE SKIP LOCKED, then leases by id FOR UPDATE
+-- SKIP LOCKED: it never waits, so several may run at once, and an owner that
+-- is renewing or completing just now wins.  What was expired is judged again
+-- in the next statement, with a clock read after the locks.
+--
+-- One row's trouble never stops the others: the pass runs in one
+-- subtransaction (one a pass, not one a row, and none while nothing is
+-- expired); if a row raises an error, the pass is undone and done again
+-- without it, and the row is noted in recovery_troubles, left alone for a
+-- while, and shown by stats().
+--
+-- Answers: one row an attempt that ended here.
+create or replace function interlock.recover(p_limit int)
+returns table (tenant int, job_id uuid, attempt_id uuid, kind text,
+    status text, runnable_kind text, ended_jobs uuid[])
+language plpgsql security definer
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_tenant   int[];
+    v_attempt  uuid[];
+    v_key      text[];
+    v_pass     interlock.recovered[];
+    v_row      interlock.recovered;
+    v_i        int;
+    l          interlock.leases;
+    a          interlock.attempt_answer;
+    v_state    text;
+    v_message  text;
+begin
+    perform set_config('synchronous_commit', 'on', true);
+
+    select array_agg(x.tenant), array_agg(x.attempt_id),
+        array_agg(x.work_key)
+    into v_tenant, v_attempt, v_key
+    from (select l.tenant, l.attempt_id, l.work_key
+          from interlock.leases l
+          where l.expires_at <= v_now
+              and not exists (
+                  select from interlock.recovery_troubles t
+                  where t.tenant = l.tenant
+                      and t.attempt_id = l.attempt_id
+                      and t.next_try > v_now)
+          order by l.expires_at
+          limit p_limit) x;
+
+    -- Each turn of the loop either ends it or takes one row out.
+    while cardinality(v_tenant) > 0 loop
+        v_pass := '{}';
+        v_i := null;
+
+        begin
+            -- Whose work and whose lease we get without waiting.
+            for v_i in
+                select w.i
+                from (
+                    select u.tenant, u.attempt, u.i::int as i
+                    from unnest(v_tenant, v_attempt, v_key) with ordinality
+                        as u (tenant, attempt, key, i)
+                    cross join lateral (
+                        select from interlock.works x
+                        where x.tenant = u.tenant and x.work_key = u.key
+                        for no key update skip locked) y
+                    order by u.tenant, u.attempt) w
+                cross join lateral (
+                    select from interlock.leases x
+                    where x.tenant = w.tenant and x.attempt_id = w.attempt
+                    for update skip locked) z
+            loop
+                select * into l from interlock.leases x
+                where x.tenant = v_tenant[v_i]
+                    and x.attempt_id = v_attempt[v_i];
+
+                if not found or l.expires_at > clock_timestamp() then
+                    continue;
+                end if;
+
+                a := interlock.attempt_end(l, 'lost', null, null, null,
+                    null, null, case when l.expires_at >= l.runtime_end
+                        then 'max_runtime reached' else 'lease expired' end,
+                    true, null, null, null);
+
+                v_row.tenant := l.tenant;
+                v_row.job_id := l.job_id;
+                v_row.attempt_id := l.attempt_id;
+                v_row.kind := l.kind;
+                v_row.status := a.status;
+                v_row.runnable_kind := case when a.runnable then l.kind end;
+                v_row.ended_jobs := a.ended_jobs;
+                v_pass := v_pass || v_row;
+            end loop;
+
+            v_tenant := '{}';
+
+        exception
+            when deadlock_detected or serialization_failure
+                or lock_not_available
+            then
+                raise;
+            when others then
+                if v_i is null then
+                    raise;
+                end if;
+
+                get stacked diagnostics v_state = returned_sqlstate,
+                    v_message = message_text;
+
+                insert into interlock.recovery_troubles as t (tenant,
+                    attempt_id, sqlstate, message, next_try)
+                values (v_tenant[v_i], v_attempt[v_i], v_state,
+                    left(v_message, 500),
+                    clock_timestamp() + interval '10 seconds')
+                on conflict (tenant, attempt_id) do update
+                set times = t.times + 1, sqlstate = excluded.sqlstate,
+                    message = excluded.message,
+                    next_try = clock_timestamp() + make_interval(
+                        secs => least(600, 10 * 2 ^ least(t.times, 8)));
+
+                v_tenant := v_tenant[:v_i - 1] || v_tenant[v_i + 1:];
+                v_attempt := v_attempt[:v_i - 1] || v_attempt[v_i + 1:];
+                v_key := v_key[:v_i - 1] || v_key[v_i + 1:];
+        end;
+    end loop;
+
+    -- A trouble is over with its attempt.
+    delete from interlock.recovery_troubles t
+    using unnest(v_pass) p
+    where t.tenant = p.tenant and t.attempt_id = p.attempt_id;
+
+    return query select p.* from unnest(v_pass) p;
+end
+$$;
+
+revoke all on function interlock.recover(int) from public;
+grant execute on function interlock.recover(int) to interlock_service;

@@ -1,0 +1,42 @@
+-- runnable(tenants, kinds): who: interlockd, when workers wait: is there
+-- something to claim, and when will there be?
+-- Locks: none.  Answers one row each: how many jobs could be claimed now
+-- (capped at 1000) and when the next delayed one is due (null: none).
+create or replace function interlock.runnable(p_tenant int[], p_kind text[])
+returns table (ord int, ready bigint, next_at timestamptz)
+language plpgsql stable security definer
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    v_now  timestamptz := clock_timestamp();
+begin
+    return query
+    select u.ord::int, least(1000, r.n + d.n), f.at
+    from unnest(p_tenant, p_kind) with ordinality as u (tenant, kind, ord)
+    cross join lateral (
+        select count(*) as n from (
+            select from interlock.jobs j
+            where j.tenant = u.tenant and j.kind = u.kind
+                and j.place = 'ready'
+            limit 1000) x) r
+    cross join lateral (
+        select count(*) as n from (
+            select from interlock.jobs j
+            where j.tenant = u.tenant and j.kind = u.kind
+                and j.place = 'delayed' and j.run_at <= v_now
+            limit 1000) x) d
+    cross join lateral (
+        select min(j.run_at) as at
+        from interlock.jobs j
+        where j.tenant = u.tenant and j.kind = u.kind
+            and j.place = 'delayed' and j.run_at > v_now) f
+    order by u.ord;
+end
+$$;
+
+revoke all on function interlock.runnable(int[], text[]) from public;
+grant execute on function interlock.runnable(int[], text[])
+    to interlock_service;

@@ -1,0 +1,58 @@
+-- stats(): who: interlockd, for /metrics, at most once in some seconds.
+-- Locks: none.  Answers: gauges, one row each; labels is a JSON object of
+-- strings without the tenant's.
+--   queue_depth{kind,state}        state ready, delayed, waiting, running
+--   oldest_item_age_seconds{kind}  of the jobs that could be claimed now
+--   active_concurrency{kind}       live attempts
+--   recovery_troubles              expired leases that raised an error
+create or replace function interlock.stats()
+returns table (name text, tenant text, labels text, value double precision)
+language plpgsql stable security definer
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    v_now  timestamptz := clock_timestamp();
+begin
+    return query
+    select 'queue_depth', t.name, json_build_object('kind', x.kind,
+            'state', x.state)::text, x.n::float8
+    from (select j.tenant, j.kind,
+              case j.place when 'blocked' then 'waiting'
+                  when 'ready' then 'ready' when 'delayed' then 'delayed'
+                  else j.status end as state,
+              count(*) as n
+          from interlock.jobs j
+          where j.status in ('queued', 'running', 'checking', 'held')
+          group by 1, 2, 3) x
+    join interlock.tenants t on t.id = x.tenant;
+
+    return query
+    select 'oldest_item_age_seconds', t.name,
+        json_build_object('kind', x.kind)::text,
+        greatest(0, extract(epoch from v_now - x.since))::float8
+    from (select j.tenant, j.kind, min(j.run_at) as since
+          from interlock.jobs j
+          where j.status in ('queued', 'running', 'checking', 'held')
+              and (j.place = 'ready'
+                   or (j.place = 'delayed' and j.run_at <= v_now))
+          group by 1, 2) x
+    join interlock.tenants t on t.id = x.tenant;
+
+    return query
+    select 'active_concurrency', t.name,
+        json_build_object('kind', x.kind)::text, x.n::float8
+    from (select l.tenant, l.kind, count(*) as n
+          from interlock.leases l group by 1, 2) x
+    join interlock.tenants t on t.id = x.tenant;
+
+    return query
+    select 'recovery_troubles', t.name, '{}', x.n::float8
+    from (select r.tenant, count(*) as n
+          from interlock.recovery_troubles r group by 1) x
+    join interlock.tenants t on t.id = x.tenant;
+end
+$$;
+
+revoke all on function interlock.stats() from public;
+grant execute on function interlock.stats() to interlock_service;

@@ -1,0 +1,407 @@
+-- submit(…): who: interlockd's submission batcher; arrays of equal length,
+-- one element a request, ord its place (from 1).
+--
+-- Locks, in this order: rows of idempotency (new ones inserted in key order,
+-- then expired ones replaced in key order) → rows of works (new ones inserted
+-- in key order, then present ones FOR NO KEY UPDATE in key order; without
+-- p_wait SKIP LOCKED) → rows that belong to these works.  Every judgement is
+-- made in a statement after the one that locked.
+--
+-- Answers one row a request:
+--   ok       decided and stored; replayed when it is the answer of an earlier
+--            request with the same idempotency key
+--   problem  refused; stores nothing, except 422 idempotency-key-reused and
+--            409 work-active, which are requests with a decision
+--   busy     somebody else holds the work key (or the first of two equal
+--            requests came to nothing just now): nothing stored, submit again
+-- The same request id again (after a COMMIT of unknown end) gets its first
+-- answer, with replayed as it was.
+--
+-- Refuses: kind-unknown 404, fresh-not-allowed 400, body-too-large 413,
+-- work-kind 409, work-active 409, idempotency-key-reused 422.
+create or replace function interlock.submit(
+    p_tenant int[], p_request_id uuid[], p_source text[], p_idem text[],
+    p_fingerprint bytea[], p_mismatch text[], p_kind text[],
+    p_work_key text[], p_version bigint[], p_payload bytea[],
+    p_content_type text[], p_headers text[], p_traceparent text[],
+    p_priority int[], p_run_after timestamptz[], p_deadline timestamptz[],
+    p_fresh boolean[], p_requested_by text[], p_reason text[],
+    p_wait boolean)
+returns table (ord int, outcome text, code int, decision text, reason text,
+    problem text, detail text, job_id uuid, status text, kind text,
+    work_key text, active_job_id uuid, superseded_job_id uuid,
+    result_url text, retry_after int, done_for int, replayed boolean,
+    runnable boolean, ended_jobs uuid[])
+language plpgsql security definer
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    n           int := cardinality(p_tenant);
+    v_now       timestamptz;
+    v_go        boolean[] := array_fill(false, array[n]);
+    v_kver      int[] := array_fill(null::int, array[n]);
+    v_ttl       int[] := array_fill(null::int, array[n]);
+    v_dup       boolean[] := array_fill(false, array[n]);
+    v_first     uuid[] := array_fill(null::uuid, array[n]);
+    v_fast      boolean[] := array_fill(false, array[n]);
+    v_new       uuid[];
+    v_any_idem  boolean := false;
+    v_any_dup   boolean := false;
+    v_slow      int := 0;
+    v_out       interlock.submit_answer[] := '{}';
+    a           interlock.submit_answer;
+    s           interlock.submission;
+    k           interlock.kind_versions;
+    r           record;
+begin
+    perform set_config('synchronous_commit', 'on', true);
+
+    if n = 0 then
+        return;
+    end if;
+
+    -- 1. Known already?  Which policy?
+    for r in
+        select u.ord::int as ord, u.tenant, u.request_id, u.source, u.idem,
+            u.kind, u.work_key, u.fingerprint, q.seen, v.version,
+            v.idempotency_ttl,
+            case when v.version is null then 'kind-unknown'
+                 when u.fresh and not v.allow_fresh then 'fresh-not-allowed'
+                 when u.size > v.max_payload then 'body-too-large'
+            end as problem, v.max_payload
+        from (select x.*, octet_length(x.payload) as size
+              from unnest(p_tenant, p_request_id, p_source, p_idem, p_kind,
+                          p_work_key, p_fingerprint, p_fresh, p_payload)
+                  with ordinality
+                  as x (tenant, request_id, source, idem, kind, work_key,
+                        fingerprint, fresh, payload, ord)) u
+        left join lateral (
+            select true as seen from interlock.requests x
+            where x.tenant = u.tenant and x.id = u.request_id
+            limit 1) q on true
+        left join lateral (
+            select y.version, y.idempotency_ttl, y.allow_fresh,
+                y.max_payload
+            from interlock.kinds x, interlock.kind_versions y
+            where x.tenant = u.tenant and x.name = u.kind and not x.deleted
+                and y.tenant = x.tenant and y.name = x.name
+                and y.version = x.version
+            limit 1) v on true
+        order by u.ord
+    loop
+        v_kver[r.ord] := r.version;
+        v_ttl[r.ord] := r.idempotency_ttl;
+
+        if r.seen then
+            s.ord := r.ord;
+            s.tenant := r.tenant;
+            s.request_id := r.request_id;
+            s.kind := r.kind;
+            s.work_key := r.work_key;
+            s.fingerprint := r.fingerprint;
+            v_out := v_out || interlock.submit_replay(s);
+            continue;
+        end if;
+
+        -- A known key gets its answer, whatever became of the kind since.
+        if r.problem is not null and r.idem is not null then
+            select i.request_id into v_first[r.ord]
+            from interlock.idempotency i
+            where i.tenant = r.tenant and i.source = r.source
+                and i.key = r.idem and i.expires_at > clock_timestamp();
+            if found then
+                v_dup[r.ord] := true;
+                v_any_dup := true;
+                continue;
+            end if;
+        end if;
+
+        if r.problem is not null then
+            a := null;
+            a.ord := r.ord;
+            a.outcome := 'problem';
+            a.problem := r.problem;
+            a.code := case r.problem when 'kind-unknown' then 404
+                      when 'fresh-not-allowed' then 400 else 413 end;
+            a.detail := case r.problem
+                when 'kind-unknown' then format('no kind "%s"', r.kind)
+                when 'fresh-not-allowed' then
+                    format('kind "%s" does not permit fresh', r.kind)
+                else format('a payload of kind "%s" has at most %s bytes',
+                            r.kind, r.max_payload) end;
+            a.kind := r.kind;
+            a.work_key := r.work_key;
+            a.replayed := false;
+            a.runnable := false;
+            a.ended_jobs := '{}';
+            v_out := v_out || a;
+            continue;
+        end if;
+
+        v_go[r.ord] := true;
+        v_any_idem := v_any_idem or r.idem is not null;
+    end loop;
+
+    -- 2. Idempotency keys: insert in key order, then look whose they are.
+    if v_any_idem then
+        v_now := clock_timestamp();
+
+        insert into interlock.idempotency (tenant, source, key, request_id,
+            fingerprint, expires_at)
+        select u.tenant, u.source, u.idem, u.request_id, u.fingerprint,
+            v_now + make_interval(secs => u.ttl)
+        from unnest(p_tenant, p_source, p_idem, p_request_id, p_fingerprint,
+                    v_ttl, v_go)
+            with ordinality as u (tenant, source, idem, request_id,
+                fingerprint, ttl, go, ord)
+        where u.go and u.idem is not null
+        order by u.tenant, u.source, u.idem, u.ord
+        on conflict do nothing;
+
+        for r in
+            select u.ord::int as ord, u.tenant, u.source, u.idem,
+                u.request_id, u.fingerprint, u.ttl, i.first, i.expires_at
+            from unnest(p_tenant, p_source, p_idem, p_request_id,
+                        p_fingerprint, v_ttl, v_go)
+                with ordinality as u (tenant, source, idem, request_id,
+                    fingerprint, ttl, go, ord)
+            left join lateral (
+                select x.request_id as first, x.expires_at
+                from interlock.idempotency x
+                where x.tenant = u.tenant and x.source = u.source
+                    and x.key = u.idem
+                limit 1) i on true
+            where u.go and u.idem is not null
+                and i.first is distinct from u.request_id
+            order by u.tenant, u.source, u.idem, u.ord
+        loop
+            v_first[r.ord] := r.first;
+
+            -- Over, and its job ended: the key is free again.
+            if r.expires_at <= v_now then
+                v_first[r.ord] := interlock.idempotency_renew(r.tenant,
+                    r.source, r.idem, r.request_id, r.fingerprint,
+                    v_now + make_interval(secs => r.ttl));
+            end if;
+
+            if v_first[r.ord] is distinct from r.request_id then
+                v_go[r.ord] := false;
+                v_dup[r.ord] := true;
+                v_any_dup := true;
+            end if;
+        end loop;
+    end if;
+
+    -- 3. Works: insert what is new, in key order; lock the rest, in key order.
+    with ins as (
+        insert into interlock.works (tenant, work_key, kind, max_version,
+            max_version_job, first_request)
+        select x.tenant, x.work_key, x.kind,
+            case when x.cnt = 1 then x.version end,
+            case when x.cnt = 1 and x.version is not null
+                 then x.request_id end,
+            x.request_id
+        from (select u.tenant, u.work_key, u.kind, u.version, u.request_id,
+                  row_number() over w as rn, count(*) over (
+                      partition by u.tenant, u.work_key) as cnt
+              from unnest(p_tenant, p_work_key, p_kind, p_version,
+                          p_request_id, v_go)
+                  with ordinality as u (tenant, work_key, kind, version,
+                      request_id, go, ord)
+              where u.go
+              window w as (partition by u.tenant, u.work_key
+                           order by u.ord)) x
+        where x.rn = 1
+        order by x.tenant, x.work_key
+        on conflict do nothing
+        returning first_request)
+    select array_agg(i.first_request) into v_new from ins i;
+
+    if p_wait then
+        perform from (
+            select distinct u.tenant, u.work_key
+            from unnest(p_tenant, p_work_key, v_go)
+                as u (tenant, work_key, go)
+            where u.go
+            order by u.tenant, u.work_key) u
+        cross join lateral (
+            select from interlock.works x
+            where x.tenant = u.tenant and x.work_key = u.work_key
+            for no key update) l;
+    end if;
+
+    -- What is not ours now is busy.  A key that is new and wanted once needs
+    -- no look: nothing can be active.
+    for r in
+        select u.ord::int as ord, u.tenant, u.source, u.idem, u.request_id,
+            u.kind, u.work_key, l.mine,
+            u.cnt = 1 and u.request_id in (select unnest(v_new)) as fast
+        from (select x.*, count(*) over (
+                  partition by x.tenant, x.work_key) as cnt
+              from unnest(p_tenant, p_source, p_idem, p_request_id, p_kind,
+                          p_work_key, v_go)
+                  with ordinality as x (tenant, source, idem, request_id,
+                      kind, work_key, go, ord)
+              where x.go
+              order by x.tenant, x.work_key, x.ord) u
+        left join lateral (
+            select true as mine from interlock.works x
+            where x.tenant = u.tenant and x.work_key = u.work_key
+            for no key update skip locked) l on true
+    loop
+        if r.mine is null then
+            if r.idem is not null then
+                delete from interlock.idempotency i
+                where i.tenant = r.tenant and i.source = r.source
+                    and i.key = r.idem and i.request_id = r.request_id;
+            end if;
+            v_go[r.ord] := false;
+            v_out := v_out || interlock.submit_busy(r.ord, r.kind,
+                                                    r.work_key);
+        elsif r.fast then
+            v_fast[r.ord] := true;
+            v_go[r.ord] := false;
+        else
+            v_slow := v_slow + 1;
+        end if;
+    end loop;
+
+    v_now := clock_timestamp();
+
+    -- 4. New keys, set by set.
+    insert into interlock.payloads (tenant, job_id, payload, content_type,
+        headers, traceparent)
+    select u.tenant, u.id, u.payload, u.content_type, u.headers,
+        u.traceparent
+    from unnest(p_tenant, p_request_id, p_payload, p_content_type, p_headers,
+                p_traceparent, v_fast)
+        as u (tenant, id, payload, content_type, headers, traceparent, fast)
+    where u.fast;
+
+    insert into interlock.jobs (tenant, id, kind, kind_version, work_key,
+        version, status, place, exclusive, fresh, decision, source,
+        requested_by, reason, payload_hash, priority, order_key, run_at,
+        deadline, created_at)
+    select u.tenant, u.id, u.kind, u.kver, u.work_key, u.version, 'queued',
+        case when u.run_after > v_now then 'delayed' else 'ready' end,
+        y.overlap <> 'allow', u.fresh, 'accepted', u.source, u.requested_by,
+        u.reason, sha256(u.payload), coalesce(u.priority, y.priority),
+        v_now - make_interval(
+            secs => coalesce(u.priority, y.priority) * y.aging),
+        greatest(v_now, u.run_after), u.deadline, v_now
+    from unnest(p_tenant, p_request_id, p_kind, v_kver, p_work_key,
+                p_version, p_fresh, p_source, p_requested_by, p_reason,
+                p_payload, p_priority, p_run_after, p_deadline, v_fast)
+        as u (tenant, id, kind, kver, work_key, version, fresh, source,
+              requested_by, reason, payload, priority, run_after, deadline,
+              fast)
+    cross join lateral (
+        select x.overlap, x.priority, x.aging
+        from interlock.kind_versions x
+        where x.tenant = u.tenant and x.name = u.kind
+            and x.version = u.kver
+        limit 1) y
+    where u.fast;
+
+    insert into interlock.requests (tenant, id, source, idempotency_key,
+        fingerprint, kind, work_key, version, decision, code, job_id, status,
+        requested_by, request_reason)
+    select u.tenant, u.id, u.source, u.idem, u.fingerprint, u.kind,
+        u.work_key, u.version, 'accepted', 202, u.id, 'queued',
+        u.requested_by, u.reason
+    from unnest(p_tenant, p_request_id, p_source, p_idem, p_fingerprint,
+                p_kind, p_work_key, p_version, p_requested_by, p_reason,
+                v_fast)
+        as u (tenant, id, source, idem, fingerprint, kind, work_key, version,
+              requested_by, reason, fast)
+    where u.fast;
+
+    return query
+    select u.ord::int, 'ok', 202, 'accepted', null::text, null::text,
+        null::text, u.id, 'queued', u.kind, u.work_key, null::uuid,
+        null::uuid, null::text, null::int,
+        case when u.idem is not null then u.ttl end, false,
+        u.run_after is null or u.run_after <= v_now, '{}'::uuid[]
+    from unnest(p_request_id, p_idem, p_kind, p_work_key, v_ttl, p_run_after,
+                v_fast)
+        with ordinality as u (id, idem, kind, work_key, ttl, run_after, fast,
+            ord)
+    where u.fast;
+
+    -- 5. Known keys, one by one, in order of arrival.
+    if v_slow > 0 then
+        for s in
+            select u.ord, u.tenant, u.request_id, u.source, u.idem,
+                u.fingerprint, u.mismatch, u.kind, u.kver, u.work_key,
+                u.version, u.payload, u.content_type, u.headers,
+                u.traceparent, u.priority, u.run_after, u.deadline, u.fresh,
+                u.requested_by, u.reason
+            from unnest(p_tenant, p_request_id, p_source, p_idem,
+                        p_fingerprint, p_mismatch, p_kind, v_kver,
+                        p_work_key, p_version, p_payload, p_content_type,
+                        p_headers, p_traceparent, p_priority, p_run_after,
+                        p_deadline, p_fresh, p_requested_by, p_reason, v_go)
+                with ordinality as u (tenant, request_id, source, idem,
+                    fingerprint, mismatch, kind, kver, work_key, version,
+                    payload, content_type, headers, traceparent, priority,
+                    run_after, deadline, fresh, requested_by, reason, go,
+                    ord)
+            where u.go
+            order by u.ord
+        loop
+            select * into strict k from interlock.kind_versions x
+            where x.tenant = s.tenant and x.name = s.kind
+                and x.version = s.kind_version;
+
+            a := interlock.submit_one(s, k);
+
+            -- A request that failed never occupies its key.
+            if a.outcome = 'problem' and s.idem is not null then
+                delete from interlock.idempotency i
+                where i.tenant = s.tenant and i.source = s.source
+                    and i.key = s.idem and i.request_id = s.request_id;
+            end if;
+
+            v_out := v_out || a;
+        end loop;
+    end if;
+
+    -- 6. Duplicates, now that the firsts of this batch have their answers.
+    if v_any_dup then
+        for s in
+            select u.ord, u.tenant, u.request_id, u.source, u.idem,
+                u.fingerprint, u.mismatch, u.kind, null::int, u.work_key,
+                u.version, null::bytea, null::text, null::text, null::text,
+                null::int, null::timestamptz, null::timestamptz, u.fresh,
+                u.requested_by, u.reason
+            from unnest(p_tenant, p_request_id, p_source, p_idem,
+                        p_fingerprint, p_mismatch, p_kind, p_work_key,
+                        p_version, p_fresh, p_requested_by, p_reason, v_dup)
+                with ordinality as u (tenant, request_id, source, idem,
+                    fingerprint, mismatch, kind, work_key, version, fresh,
+                    requested_by, reason, dup, ord)
+            where u.dup
+            order by u.ord
+        loop
+            v_out := v_out
+                || interlock.submit_duplicate(s, v_first[s.ord]);
+        end loop;
+    end if;
+
+    return query select x.* from unnest(v_out) x;
+end
+$$;
+
+revoke all on function interlock.submit(int[], uuid[], text[], text[],
+    bytea[], text[], text[], text[], bigint[], bytea[], text[], text[],
+    text[], int[], timestamptz[], timestamptz[], boolean[], text[], text[],
+    boolean) from public;
+grant execute on function interlock.submit(int[], uuid[], text[], text[],
+    bytea[], text[], text[], text[], bigint[], bytea[], text[], text[],
+    text[], int[], timestamptz[], timestamptz[], boolean[], text[], text[],
+    boolean) to interlock_service;
