@@ -22,6 +22,8 @@ static const il_cmd_t *const  il_cmds[] = {
     &il_cmd_job,
     &il_cmd_result,
     &il_cmd_show,
+    &il_cmd_work,
+    &il_cmd_verify,
     &il_cmd_kind_list,
     &il_cmd_kind_get,
     &il_cmd_kind_put,
