@@ -17,7 +17,7 @@
 #include "cli.h"
 #include "cmds.h"
 #include "il_enc.h"
-#include "il_token.h"
+#include "keys.h"
 
 #define IL_SEED_BYTES   32
 #define IL_PUB_PREFIX   "k4.public."
@@ -65,8 +65,7 @@ const il_cmd_t  il_cmd_keys_list = {
 };
 
 
-/* Reads a key file.  0 or exit code. */
-static int
+int
 il_keys_load(il_token_key_t *key, const char *path)
 {
     int       rc;

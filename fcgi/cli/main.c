@@ -36,6 +36,7 @@ static const il_cmd_t *const  il_cmds[] = {
     &il_cmd_keys_rotate,
     &il_cmd_keys_list,
     &il_cmd_migrate,
+    &il_cmd_doctor,
     NULL
 };
 
