@@ -1,0 +1,665 @@
+
+/*
+ * Copyright (C) the interlock authors
+ */
+
+
+/*
+ * Directives.  Each error names the directive and the value; nginx adds file
+ * and line.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_http_interlock_module.h"
+
+
+static ngx_int_t ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_complex_value_t *cv);
+static ngx_int_t ngx_http_interlock_find_headers(ngx_conf_t *cf,
+    ngx_str_t *value, ngx_array_t **headers);
+static void ngx_http_interlock_check_size(ngx_conf_t *cf, ngx_str_t *name,
+    ssize_t size);
+
+
+/* interlock_zone zone=name:size [done=time] [in_flight=time] */
+
+char *
+ngx_http_interlock_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_interlock_main_conf_t  *imcf = conf;
+
+    u_char                     *p;
+    ssize_t                     size;
+    ngx_int_t                   in_flight, done;
+    ngx_str_t                  *value, name, s;
+    ngx_uint_t                  i;
+    ngx_shm_zone_t             *shm_zone, **zp;
+    ngx_http_interlock_zone_t  *zone;
+
+    value = cf->args->elts;
+
+    size = 0;
+    name.len = 0;
+    done = 24 * 60 * 60;
+    in_flight = 60 * 1000;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (ngx_strncmp(value[i].data, "zone=", 5) == 0) {
+
+            name.data = value[i].data + 5;
+
+            p = (u_char *) ngx_strchr(name.data, ':');
+
+            if (p == NULL || p == name.data) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "invalid zone size \"%V\" in "
+                                   "\"interlock_zone\": it is given as "
+                                   "\"zone=name:size\"", &value[i]);
+                return NGX_CONF_ERROR;
+            }
+
+            name.len = p - name.data;
+
+            s.data = p + 1;
+            s.len = value[i].data + value[i].len - s.data;
+
+            size = ngx_parse_size(&s);
+
+            if (size == NGX_ERROR) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "invalid zone size \"%V\" in "
+                                   "\"interlock_zone\"", &value[i]);
+                return NGX_CONF_ERROR;
+            }
+
+            if (size < (ssize_t) (16 * ngx_pagesize)) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "zone \"%V\" in \"interlock_zone\" is too "
+                                   "small: at least %uzk", &value[i],
+                                   (size_t) (16 * ngx_pagesize / 1024));
+                return NGX_CONF_ERROR;
+            }
+
+            continue;
+        }
+
+        if (ngx_strncmp(value[i].data, "done=", 5) == 0) {
+
+            s.data = value[i].data + 5;
+            s.len = value[i].len - 5;
+
+            done = ngx_parse_time(&s, 1);
+
+            if (done == NGX_ERROR || done == 0 || done > 366 * 86400) {
+                goto invalid;
+            }
+
+            continue;
+        }
+
+        if (ngx_strncmp(value[i].data, "in_flight=", 10) == 0) {
+
+            s.data = value[i].data + 10;
+            s.len = value[i].len - 10;
+
+            in_flight = ngx_parse_time(&s, 0);
+
+            if (in_flight == NGX_ERROR || in_flight == 0
+                || in_flight > 86400 * 1000)
+            {
+                goto invalid;
+            }
+
+            continue;
+        }
+
+    invalid:
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" in \"interlock_zone\"",
+                           &value[i]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (name.len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"interlock_zone\" must have the \"zone\" "
+                           "parameter");
+        return NGX_CONF_ERROR;
+    }
+
+    shm_zone = ngx_shared_memory_add(cf, &name, size,
+                                     &ngx_http_interlock_module);
+    if (shm_zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (shm_zone->data) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "duplicate zone \"%V\" in \"interlock_zone\"",
+                           &name);
+        return NGX_CONF_ERROR;
+    }
+
+    zone = ngx_pcalloc(cf->pool, sizeof(ngx_http_interlock_zone_t));
+    if (zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_array_init(&zone->locations, cf->pool, 8,
+                       sizeof(ngx_http_interlock_location_t))
+        != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    zone->shm_zone = shm_zone;
+    zone->done = done;
+    zone->in_flight = (ngx_msec_t) in_flight;
+
+    shm_zone->init = ngx_http_interlock_zone_init;
+    shm_zone->data = zone;
+
+    zp = ngx_array_push(imcf->zones);
+    if (zp == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *zp = shm_zone;
+
+    ngx_http_interlock_check_size(cf, &name, size);
+
+    return NGX_CONF_OK;
+}
+
+
+/* nginx gives a zone of another size new memory and says nothing: say it */
+
+static void
+ngx_http_interlock_check_size(ngx_conf_t *cf, ngx_str_t *name, ssize_t size)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_shm_zone_t   *shm_zone;
+
+    if (cf->cycle->old_cycle == NULL) {
+        return;
+    }
+
+    part = &cf->cycle->old_cycle->shared_memory.part;
+    shm_zone = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                return;
+            }
+
+            part = part->next;
+            shm_zone = part->elts;
+            i = 0;
+        }
+
+        if (shm_zone[i].tag == &ngx_http_interlock_module
+            && shm_zone[i].shm.name.len == name->len
+            && ngx_strncmp(shm_zone[i].shm.name.data, name->data, name->len)
+               == 0
+            && shm_zone[i].shm.size != (size_t) size)
+        {
+            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                               "the size of zone \"%V\" in "
+                               "\"interlock_zone\" changed from %uz: its "
+                               "entries are forgotten", name,
+                               shm_zone[i].shm.size);
+            return;
+        }
+    }
+}
+
+
+/* interlock zone=name | off */
+
+char *
+ngx_http_interlock(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_interlock_loc_conf_t  *ilcf = conf;
+
+    ngx_str_t  *value, name;
+
+    if (ilcf->shm_zone != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "off") == 0) {
+        ilcf->shm_zone = NULL;
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strncmp(value[1].data, "zone=", 5) != 0 || value[1].len == 5) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" in \"interlock\": it "
+                           "is \"zone=name\" or \"off\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    name.data = value[1].data + 5;
+    name.len = value[1].len - 5;
+
+    ilcf->shm_zone = ngx_shared_memory_add(cf, &name, 0,
+                                           &ngx_http_interlock_module);
+    if (ilcf->shm_zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ilcf->zone_here = 1;
+
+    return NGX_CONF_OK;
+}
+
+
+/* interlock_tenant, interlock_source, interlock_kind */
+
+char *
+ngx_http_interlock_name(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    char  *p = conf;
+
+    ngx_str_t                  *value;
+    ngx_http_complex_value_t  **cv;
+
+    cv = (ngx_http_complex_value_t **) (p + cmd->offset);
+
+    if (*cv != NULL) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_http_script_variables_count(&value[1]) == 0
+        && !il_name_valid(ngx_http_interlock_str(&value[1])))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"%V\": a name has only "
+                           "a-z, 0-9, \".\", \"_\" and \"-\", and at most "
+                           "%d of them", &value[1], &cmd->name, IL_NAME_MAX);
+        return NGX_CONF_ERROR;
+    }
+
+    *cv = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
+    if (*cv == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_interlock_compile(cf, &value[1], *cv) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* interlock_work_key part ... */
+
+char *
+ngx_http_interlock_work_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_interlock_loc_conf_t  *ilcf = conf;
+
+    ngx_str_t                 *value;
+    ngx_uint_t                 i, n;
+    ngx_http_complex_value_t  *cv;
+
+    if (ilcf->work_key != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    n = 0;
+
+    if (cf->args->nelts - 1 > IL_KEY_PARTS_MAX) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "too many parts in \"interlock_work_key\": at "
+                           "most %d", IL_KEY_PARTS_MAX);
+        return NGX_CONF_ERROR;
+    }
+
+    ilcf->work_key = ngx_array_create(cf->pool, cf->args->nelts - 1,
+                                      sizeof(ngx_http_complex_value_t));
+    if (ilcf->work_key == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (value[i].len == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "empty part \"%V\" in \"interlock_work_key\"",
+                               &value[i]);
+            return NGX_CONF_ERROR;
+        }
+
+        cv = ngx_array_push(ilcf->work_key);
+        if (cv == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        n += ngx_http_script_variables_count(&value[i]);
+
+        if (ngx_http_interlock_find_headers(cf, &value[i],
+                                            &ilcf->work_headers)
+            != NGX_OK
+            || ngx_http_interlock_compile(cf, &value[i], cv) != NGX_OK)
+        {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (n == 0 && ngx_strcmp(value[1].data, "global") != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "no variable in \"interlock_work_key\" beginning "
+                           "with \"%V\": all requests would be the same "
+                           "work; if this is meant, make \"global\" its "
+                           "first part", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* interlock_idempotency_key value [required | optional | body] */
+
+char *
+ngx_http_interlock_idempotency_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_interlock_loc_conf_t  *ilcf = conf;
+
+    ngx_str_t  *value;
+
+    if (ilcf->idem != NULL) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    ilcf->idem_mode = NGX_HTTP_INTERLOCK_IDEM_REQUIRED;
+
+    if (cf->args->nelts == 3) {
+
+        if (ngx_strcmp(value[2].data, "required") == 0) {
+            /* void */
+
+        } else if (ngx_strcmp(value[2].data, "optional") == 0) {
+            ilcf->idem_mode = NGX_HTTP_INTERLOCK_IDEM_OPTIONAL;
+
+        } else if (ngx_strcmp(value[2].data, "body") == 0) {
+            ilcf->idem_mode = NGX_HTTP_INTERLOCK_IDEM_BODY;
+
+        } else {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\" in "
+                               "\"interlock_idempotency_key\": it is "
+                               "\"required\", \"optional\" or \"body\"",
+                               &value[2]);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (ngx_http_script_variables_count(&value[1]) == 0
+        && (value[1].len
+            || ilcf->idem_mode != NGX_HTTP_INTERLOCK_IDEM_BODY))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "no variable in \"interlock_idempotency_key "
+                           "%V\": all requests would be the same one",
+                           &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    ilcf->idem = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
+    if (ilcf->idem == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_interlock_find_headers(cf, &value[1], &ilcf->idem_headers)
+        != NGX_OK
+        || ngx_http_interlock_compile(cf, &value[1], ilcf->idem) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* interlock_json $variable /pointer */
+
+char *
+ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_interlock_loc_conf_t  *ilcf = conf;
+
+    ngx_int_t                        index, *ip;
+    ngx_str_t                       *value, name;
+    ngx_uint_t                       i;
+    il_json_rc_e                     rc;
+    il_json_value_t                  found;
+    ngx_http_variable_t             *var;
+    ngx_http_interlock_json_t       *json;
+    ngx_http_interlock_main_conf_t  *imcf;
+
+    value = cf->args->elts;
+
+    if (value[1].len < 2 || value[1].data[0] != '$') {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid variable name \"%V\" in "
+                           "\"interlock_json\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    name.data = value[1].data + 1;
+    name.len = value[1].len - 1;
+
+    rc = il_json_find(il_cstr("null"), ngx_http_interlock_str(&value[2]),
+                      &found);
+
+    if (rc == IL_JSON_BAD_POINTER) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid JSON pointer \"%V\" in "
+                           "\"interlock_json\": it is empty or begins with "
+                           "\"/\", and \"~\" is written \"~0\", \"/\" in a "
+                           "name \"~1\"", &value[2]);
+        return NGX_CONF_ERROR;
+    }
+
+    var = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_CHANGEABLE);
+    if (var == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    index = ngx_http_get_variable_index(cf, &name);
+    if (index == NGX_ERROR) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (var->get_handler == NULL) {
+        var->get_handler = ngx_http_interlock_json_variable;
+        var->data = (uintptr_t) index;
+
+        imcf = ngx_http_conf_get_module_main_conf(cf,
+                                                  ngx_http_interlock_module);
+        ip = ngx_array_push(&imcf->body);
+        if (ip == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        *ip = index;
+
+    } else if (var->get_handler != ngx_http_interlock_json_variable) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "variable \"%V\" in \"interlock_json\" is already "
+                           "defined otherwise", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (ilcf->json == NGX_CONF_UNSET_PTR) {
+        ilcf->json = ngx_array_create(cf->pool, 4,
+                                      sizeof(ngx_http_interlock_json_t));
+        if (ilcf->json == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    json = ilcf->json->elts;
+
+    for (i = 0; i < ilcf->json->nelts; i++) {
+        if (json[i].index == index) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate variable \"%V\" in "
+                               "\"interlock_json\"", &value[1]);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    json = ngx_array_push(ilcf->json);
+    if (json == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    json->index = index;
+    json->pointer = value[2];
+
+    return NGX_CONF_OK;
+}
+
+
+/* interlock_status [json | prometheus] */
+
+char *
+ngx_http_interlock_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_interlock_loc_conf_t  *ilcf = conf;
+
+    ngx_str_t                 *value;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (ilcf->status) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 1 || ngx_strcmp(value[1].data, "json") == 0) {
+        ilcf->status = NGX_HTTP_INTERLOCK_STATUS_JSON;
+
+    } else if (ngx_strcmp(value[1].data, "prometheus") == 0) {
+        ilcf->status = NGX_HTTP_INTERLOCK_STATUS_PROM;
+
+    } else {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" in \"interlock_status\""
+                           ": it is \"json\" or \"prometheus\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    clcf->handler = ngx_http_interlock_status_handler;
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_complex_value_t *cv)
+{
+    ngx_http_compile_complex_value_t  ccv;
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = value;
+    ccv.complex_value = cv;
+
+    return ngx_http_compile_complex_value(&ccv);
+}
+
+
+/*
+ * Request headers named in a value, as $http_name or ${http_name}.  nginx
+ * shows the first of repeated headers; a key must not be taken from one of
+ * two, so these are counted at request time.
+ */
+
+static ngx_int_t
+ngx_http_interlock_find_headers(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_array_t **headers)
+{
+    u_char     *p, *last;
+    ngx_str_t  *header, name;
+
+    last = value->data + value->len;
+
+    for (p = value->data; p < last; p++) {
+
+        if (*p != '$') {
+            continue;
+        }
+
+        name.data = p + 1;
+
+        if (name.data < last && *name.data == '{') {
+            name.data++;
+        }
+
+        if (last - name.data < 6
+            || ngx_strncasecmp(name.data, (u_char *) "http_", 5) != 0)
+        {
+            continue;
+        }
+
+        name.data += 5;
+
+        for (p = name.data; p < last; p++) {
+            if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z')
+                  || (*p >= '0' && *p <= '9') || *p == '_'))
+            {
+                break;
+            }
+        }
+
+        name.len = p - name.data;
+        p--;
+
+        if (*headers == NULL) {
+            *headers = ngx_array_create(cf->pool, 2, sizeof(ngx_str_t));
+            if (*headers == NULL) {
+                return NGX_ERROR;
+            }
+        }
+
+        header = ngx_array_push(*headers);
+        if (header == NULL) {
+            return NGX_ERROR;
+        }
+
+        header->len = name.len;
+        header->data = ngx_pnalloc(cf->pool, name.len);
+        if (header->data == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_strlow(header->data, name.data, name.len);
+    }
+
+    return NGX_OK;
+}

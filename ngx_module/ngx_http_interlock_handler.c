@@ -1,0 +1,579 @@
+
+/*
+ * Copyright (C) the interlock authors
+ */
+
+
+/*
+ * What happens to a request, in order:
+ *
+ *     the body is read                        ngx_http_interlock_start()
+ *     the signature is verified over it       ngx_http_interlock_decide()
+ *     names, keys, fingerprint are computed
+ *     the zone is asked                       ngx_http_interlock_ask()
+ *         answered before:  the same answer again
+ *         in flight:        wait, then ask again
+ *         unknown:          claim it, and let the content handler run
+ *     the backend's answer settles the claim  ngx_http_interlock_filter.c
+ *
+ * Nothing is remembered of a request before its signature was verified.  The
+ * handler decides once: after an internal redirect it never claims again.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_http_interlock_module.h"
+
+
+/* how often a waiting request looks again, in milliseconds: doubling */
+
+#define NGX_HTTP_INTERLOCK_WAIT_FIRST  2
+#define NGX_HTTP_INTERLOCK_WAIT_MAX    50
+
+#define NGX_HTTP_INTERLOCK_SAFE                                               \
+    (NGX_HTTP_GET|NGX_HTTP_HEAD|NGX_HTTP_OPTIONS|NGX_HTTP_TRACE)
+
+
+static ngx_int_t ngx_http_interlock_start(ngx_http_request_t *r,
+    ngx_http_interlock_loc_conf_t *ilcf);
+static void ngx_http_interlock_body_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_interlock_redirected(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_loc_conf_t *ilcf);
+static ngx_int_t ngx_http_interlock_decide(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+static ngx_int_t ngx_http_interlock_ask(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+static ngx_int_t ngx_http_interlock_wait(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+static void ngx_http_interlock_wait_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_interlock_busy(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+static ngx_int_t ngx_http_interlock_duplicate(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+static ngx_int_t ngx_http_interlock_reject(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_problem_e problem, il_str_t detail);
+static ngx_int_t ngx_http_interlock_pass(ngx_http_interlock_ctx_t *ctx,
+    ngx_http_interlock_outcome_e outcome);
+static void ngx_http_interlock_cleanup(void *data);
+
+
+ngx_int_t
+ngx_http_interlock_handler(ngx_http_request_t *r)
+{
+    ngx_http_interlock_ctx_t       *ctx;
+    ngx_http_interlock_loc_conf_t  *ilcf;
+
+    if (r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    ilcf = ngx_http_get_module_loc_conf(r, ngx_http_interlock_module);
+
+    if (!ilcf->gate) {
+        return NGX_DECLINED;
+    }
+
+    ctx = ngx_http_interlock_get_ctx(r);
+
+    if (ctx == NULL) {
+        return ngx_http_interlock_start(r, ilcf);
+    }
+
+    if (ctx->redirected || ctx->lcf != ilcf) {
+        return ngx_http_interlock_redirected(r, ctx, ilcf);
+    }
+
+    switch (ctx->state) {
+
+    case NGX_HTTP_INTERLOCK_READ:
+        return ngx_http_interlock_decide(r, ctx);
+
+    case NGX_HTTP_INTERLOCK_WAITING:
+        return ngx_http_interlock_ask(r, ctx);
+
+    case NGX_HTTP_INTERLOCK_PASSED:
+        return NGX_DECLINED;
+
+    default: /* READING, ANSWERED */
+        return NGX_DONE;
+    }
+}
+
+
+static ngx_int_t
+ngx_http_interlock_start(ngx_http_request_t *r,
+    ngx_http_interlock_loc_conf_t *ilcf)
+{
+    ngx_int_t                  rc;
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_interlock_ctx_t  *ctx;
+
+    /*
+     * Where nothing is verified, reading is not our business: only requests
+     * that ask for work are deduplicated.  HEAD is how some providers test
+     * an address.
+     */
+
+    if (ilcf->verify == NULL
+        && r->method != NGX_HTTP_HEAD
+        && (r->method & NGX_HTTP_INTERLOCK_SAFE))
+    {
+        return NGX_DECLINED;
+    }
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_interlock_ctx_t));
+    if (cln == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx = cln->data;
+    ngx_memzero(ctx, sizeof(ngx_http_interlock_ctx_t));
+
+    cln->handler = ngx_http_interlock_cleanup;
+
+    ctx->request = r;
+    ctx->lcf = ilcf;
+
+    ngx_http_set_ctx(r, ctx, ngx_http_interlock_module);
+
+    if (ilcf->counters) {
+        (void) ngx_atomic_fetch_add(&ilcf->counters->requests, 1);
+    }
+
+    if (r->method == NGX_HTTP_HEAD) {
+        ctx->state = NGX_HTTP_INTERLOCK_ANSWERED;
+        ngx_http_interlock_count(ctx, NGX_HTTP_INTERLOCK_HEAD);
+
+        return ngx_http_interlock_reply_empty(r);
+    }
+
+    rc = ngx_http_read_client_request_body(r, ngx_http_interlock_body_handler);
+
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+        return rc;
+    }
+
+    /* drops the reference that the reading took; r may be gone now */
+
+    ngx_http_finalize_request(r, NGX_DONE);
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_interlock_body_handler(ngx_http_request_t *r)
+{
+    ngx_http_interlock_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_interlock_module);
+
+    ctx->state = NGX_HTTP_INTERLOCK_READ;
+
+    /* the temporary file stays until the request ends: it may be mapped */
+
+    r->preserve_body = 1;
+
+    /* reading left an empty handler here; without this a body that did not
+     * come in one piece hangs as soon as anything else waits */
+
+    r->write_event_handler = ngx_http_core_run_phases;
+    ngx_http_core_run_phases(r);
+}
+
+
+/*
+ * An error page, X-Accel-Redirect or try_files brought the request to another
+ * location.  What it claimed is given up: an answer made here says nothing of
+ * the one that was asked for.  If this location is a gate of its own, its
+ * rules hold, but nothing is claimed.
+ */
+
+static ngx_int_t
+ngx_http_interlock_redirected(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_loc_conf_t *ilcf)
+{
+    ngx_http_interlock_release(ctx);
+
+    ctx->redirected = 1;
+    ngx_http_set_ctx(r, ctx, ngx_http_interlock_module);
+
+    if (ctx->lcf == ilcf && ctx->state == NGX_HTTP_INTERLOCK_PASSED) {
+        return NGX_DECLINED;
+    }
+
+    if (ctx->state == NGX_HTTP_INTERLOCK_READING) {
+
+        /* the body never came in full: it can not be judged */
+
+        return ngx_http_interlock_reply_problem(r, IL_P_BAD_REQUEST,
+                                           il_cstr("the body is incomplete"),
+                                           0);
+    }
+
+    ctx->lcf = ilcf;
+    ctx->keyed = 0;
+    ctx->body_ready = 0;
+    ctx->verified = 0;
+
+    ngx_str_null(&ctx->tenant);
+    ngx_str_null(&ctx->source);
+    ngx_str_null(&ctx->kind);
+    ngx_str_null(&ctx->work_key);
+    ngx_str_null(&ctx->idem);
+
+    return ngx_http_interlock_decide(r, ctx);
+}
+
+
+static ngx_int_t
+ngx_http_interlock_decide(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
+{
+    il_str_t                         detail;
+    il_problem_e                     problem;
+    ngx_http_interlock_main_conf_t  *imcf;
+
+    if (ngx_http_interlock_body(r, ctx) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    detail = il_str(NULL, 0);
+
+    if (ctx->lcf->verify) {
+        problem = ngx_http_interlock_verify_request(r, ctx);
+
+        if (problem != IL_P_NONE) {
+            return ngx_http_interlock_reject(r, ctx, problem, detail);
+        }
+
+        ctx->verified = 1;
+    }
+
+    /* what was asked of our variables before now was too early */
+
+    imcf = ngx_http_get_module_main_conf(r, ngx_http_interlock_module);
+    ngx_http_interlock_forget_variables(r, &imcf->body);
+    ngx_http_interlock_forget_variables(r, &imcf->keys);
+
+    ctx->body_ready = 1;
+
+    problem = ngx_http_interlock_keys(r, ctx, &detail);
+
+    ngx_http_interlock_forget_variables(r, &imcf->keys);
+
+    if (problem != IL_P_NONE) {
+        return ngx_http_interlock_reject(r, ctx, problem, detail);
+    }
+
+    ctx->keyed = 1;
+
+    if (ctx->lcf->shm_zone == NULL || ctx->idem.len == 0 || ctx->redirected) {
+        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_UNKEYED);
+    }
+
+    if (ngx_http_interlock_identity(r, ctx) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->wait_end = ngx_current_msec + ctx->lcf->wait;
+    ctx->wait_step = NGX_HTTP_INTERLOCK_WAIT_FIRST;
+
+    return ngx_http_interlock_ask(r, ctx);
+}
+
+
+static ngx_int_t
+ngx_http_interlock_ask(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
+{
+    ngx_http_interlock_zone_t   *zone;
+    ngx_http_interlock_claim_e   claim;
+
+    zone = ctx->lcf->shm_zone->data;
+
+    claim = ngx_http_interlock_zone_claim(zone, &ctx->id, &ctx->owner,
+                                          &ctx->answer);
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "interlock claim: %d owner: %uL", claim, ctx->owner);
+
+    switch (claim) {
+
+    case NGX_HTTP_INTERLOCK_CLAIM_OWNER:
+        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_FORWARDED);
+
+    case NGX_HTTP_INTERLOCK_CLAIM_DONE:
+        return ngx_http_interlock_duplicate(r, ctx);
+
+    case NGX_HTTP_INTERLOCK_CLAIM_BUSY:
+        return ngx_http_interlock_wait(r, ctx);
+
+    case NGX_HTTP_INTERLOCK_CLAIM_MISMATCH:
+
+        /* another request under a known key: only the backend may say what
+         * that means, and the entry is not this request's to touch */
+
+        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_MISMATCH);
+
+    default: /* NO_ROOM */
+        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_NO_ROOM);
+    }
+}
+
+
+/*
+ * Waits on the connection's write timer, as limit_req does; a client that
+ * goes away ends the waiting.
+ */
+
+static ngx_int_t
+ngx_http_interlock_wait(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
+{
+    ngx_msec_t      left;
+    ngx_msec_int_t  ms;
+
+    if (ctx->lcf->dry_run) {
+        ctx->dry = 1;
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "interlock: dry run, the request is in progress");
+        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_DRY_RUN);
+    }
+
+    ms = (ngx_msec_int_t) (ctx->wait_end - ngx_current_msec);
+
+    if (ms <= 0) {
+        return ngx_http_interlock_busy(r, ctx);
+    }
+
+    left = (ngx_msec_t) ms;
+
+    if (!ctx->waited) {
+        ctx->waited = 1;
+
+        if (ctx->lcf->counters) {
+            (void) ngx_atomic_fetch_add(&ctx->lcf->counters->waited, 1);
+        }
+    }
+
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->state = NGX_HTTP_INTERLOCK_WAITING;
+
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_interlock_wait_handler;
+
+    r->connection->write->delayed = 1;
+    ngx_add_timer(r->connection->write, ngx_min(ctx->wait_step, left));
+
+    ctx->wait_step = ngx_min(ctx->wait_step * 2, NGX_HTTP_INTERLOCK_WAIT_MAX);
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_http_interlock_wait_handler(ngx_http_request_t *r)
+{
+    ngx_event_t  *wev;
+
+    wev = r->connection->write;
+
+    if (wev->delayed) {
+
+        if (ngx_handle_write_event(wev, 0) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+
+        return;
+    }
+
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    r->read_event_handler = ngx_http_block_reading;
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
+}
+
+
+/* never a 2xx before the first one is committed */
+
+static ngx_int_t
+ngx_http_interlock_busy(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
+{
+    il_problem_e  problem;
+
+    /* some providers give up on 4xx, all of them try again on 503 */
+
+    problem = ctx->lcf->provider ? IL_P_REQUEST_IN_PROGRESS_503
+                                 : IL_P_REQUEST_IN_PROGRESS;
+
+    ctx->state = NGX_HTTP_INTERLOCK_ANSWERED;
+    ctx->problem = problem;
+    ngx_str_set(&ctx->decision, "rejected");
+
+    ngx_http_interlock_count(ctx, NGX_HTTP_INTERLOCK_IN_PROGRESS);
+
+    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                  "interlock: request-in-progress after %M ms",
+                  ctx->lcf->wait);
+
+    return ngx_http_interlock_reply_problem(r, problem,
+                il_cstr("the same request is being worked on; try again"), 1);
+}
+
+
+static ngx_int_t
+ngx_http_interlock_duplicate(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx)
+{
+    ngx_str_set(&ctx->decision, "duplicate");
+
+    if (ctx->lcf->dry_run) {
+        ctx->dry = 1;
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "interlock: dry run, the request is a duplicate");
+        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_DRY_RUN);
+    }
+
+    ctx->state = NGX_HTTP_INTERLOCK_ANSWERED;
+    ngx_http_interlock_count(ctx, NGX_HTTP_INTERLOCK_DUPLICATE);
+
+    return ngx_http_interlock_reply_answer(r, ctx);
+}
+
+
+static ngx_int_t
+ngx_http_interlock_reject(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
+    il_problem_e problem, il_str_t detail)
+{
+    il_str_t  name;
+
+    if (problem == IL_P_INTERNAL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    name = il_problem_name(problem);
+
+    ctx->problem = problem;
+    ngx_str_set(&ctx->decision, "rejected");
+
+    /* signatures have told their reason before */
+
+    if (detail.len) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "interlock: %*s: %*s", name.len, name.data,
+                      detail.len, detail.data);
+    }
+
+    if (ctx->lcf->dry_run) {
+        ctx->dry = 1;
+        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_DRY_RUN);
+    }
+
+    ctx->state = NGX_HTTP_INTERLOCK_ANSWERED;
+
+    if (ctx->lcf->counters) {
+        (void) ngx_atomic_fetch_add(&ctx->lcf->counters->rejected[problem], 1);
+    }
+
+    ngx_http_interlock_count(ctx, NGX_HTTP_INTERLOCK_REJECTED);
+
+    return ngx_http_interlock_reply_problem(r, problem, detail, 0);
+}
+
+
+static ngx_int_t
+ngx_http_interlock_pass(ngx_http_interlock_ctx_t *ctx,
+    ngx_http_interlock_outcome_e outcome)
+{
+    ctx->state = NGX_HTTP_INTERLOCK_PASSED;
+
+    ngx_http_interlock_count(ctx, outcome);
+
+    return NGX_DECLINED;
+}
+
+
+void
+ngx_http_interlock_count(ngx_http_interlock_ctx_t *ctx,
+    ngx_http_interlock_outcome_e outcome)
+{
+    if (ctx->counted) {
+        return;
+    }
+
+    ctx->counted = 1;
+
+    if (ctx->lcf->counters) {
+        (void) ngx_atomic_fetch_add(&ctx->lcf->counters->outcomes[outcome], 1);
+    }
+}
+
+
+void
+ngx_http_interlock_release(ngx_http_interlock_ctx_t *ctx)
+{
+    ngx_http_interlock_zone_t  *zone;
+
+    if (ctx->owner == 0) {
+        return;
+    }
+
+    zone = ctx->lcf->shm_zone->data;
+
+    (void) ngx_http_interlock_zone_settle(zone, &ctx->id, ctx->owner, NULL, 0,
+                                          NULL);
+    ctx->owner = 0;
+}
+
+
+ngx_http_interlock_ctx_t *
+ngx_http_interlock_get_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_interlock_ctx_t  *ctx;
+
+    r = r->main;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_interlock_module);
+
+    if (ctx == NULL && (r->internal || r->filter_finalize)) {
+
+        /* an internal redirect zeroed r->ctx; the cleanup remains */
+
+        for (cln = r->pool->cleanup; cln; cln = cln->next) {
+            if (cln->handler == ngx_http_interlock_cleanup) {
+                ctx = cln->data;
+                ctx->redirected = 1;
+                break;
+            }
+        }
+    }
+
+    return ctx;
+}
+
+
+/* runs however the request ends, and whatever nginx did to it */
+
+static void
+ngx_http_interlock_cleanup(void *data)
+{
+    ngx_http_interlock_ctx_t *ctx = data;
+
+    ngx_http_interlock_release(ctx);
+    ngx_http_interlock_count(ctx, NGX_HTTP_INTERLOCK_UNFINISHED);
+
+    if (ctx->map && munmap(ctx->map, ctx->map_len) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, ctx->request->connection->log, ngx_errno,
+                      "munmap(%uz) of a request body failed", ctx->map_len);
+    }
+}

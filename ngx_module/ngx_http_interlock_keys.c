@@ -1,0 +1,409 @@
+
+/*
+ * Copyright (C) the interlock authors
+ */
+
+
+/*
+ * Names and keys of a request.  A part that is missing is a problem, never an
+ * empty string: two requests without a key are not the same request.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_http_interlock_module.h"
+
+
+#define ngx_http_interlock_detail(d, text)                                    \
+    *(d) = il_str(text, sizeof(text) - 1)
+
+
+static il_problem_e ngx_http_interlock_value(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, ngx_http_complex_value_t *cv,
+    ngx_str_t *value, il_str_t *detail);
+static il_problem_e ngx_http_interlock_names(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_str_t *detail);
+static il_problem_e ngx_http_interlock_build_work_key(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_str_t *detail);
+static il_problem_e ngx_http_interlock_idem(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_str_t *detail);
+static il_problem_e ngx_http_interlock_idem_body(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+static ngx_uint_t ngx_http_interlock_repeated(ngx_http_request_t *r,
+    ngx_array_t *headers);
+static void ngx_http_interlock_fingerprint(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+static ngx_int_t ngx_http_interlock_cookie(ngx_http_request_t *r,
+    il_str_t *cookie);
+
+
+il_problem_e
+ngx_http_interlock_keys(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
+    il_str_t *detail)
+{
+    il_problem_e  problem;
+
+    ctx->json_rc = IL_JSON_OK;
+
+    problem = ngx_http_interlock_names(r, ctx, detail);
+    if (problem != IL_P_NONE) {
+        return problem;
+    }
+
+    if (ctx->lcf->work_key) {
+        problem = ngx_http_interlock_build_work_key(r, ctx, detail);
+        if (problem != IL_P_NONE) {
+            return problem;
+        }
+    }
+
+    if (ctx->lcf->idem) {
+        problem = ngx_http_interlock_idem(r, ctx, detail);
+        if (problem != IL_P_NONE) {
+            return problem;
+        }
+    }
+
+    ngx_http_interlock_fingerprint(r, ctx);
+
+    return IL_P_NONE;
+}
+
+
+/* a value; if a JSON variable in it met a bad body, that is the problem */
+
+static il_problem_e
+ngx_http_interlock_value(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
+    ngx_http_complex_value_t *cv, ngx_str_t *value, il_str_t *detail)
+{
+    if (ngx_http_complex_value(r, cv, value) != NGX_OK) {
+        return IL_P_INTERNAL;
+    }
+
+    switch (ctx->json_rc) {
+
+    case IL_JSON_MALFORMED:
+        ngx_http_interlock_detail(detail, "the body is not valid JSON");
+        return IL_P_JSON_INVALID;
+
+    case IL_JSON_TOO_DEEP:
+        ngx_http_interlock_detail(detail, "the JSON body is nested too deep");
+        return IL_P_JSON_INVALID;
+
+    case IL_JSON_DUPLICATE:
+        ngx_http_interlock_detail(detail,
+            "a member that is part of a key occurs twice in the JSON body");
+        return IL_P_JSON_INVALID;
+
+    default:
+        return IL_P_NONE;
+    }
+}
+
+
+static il_problem_e
+ngx_http_interlock_names(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
+    il_str_t *detail)
+{
+    ngx_uint_t     i;
+    il_problem_e   problem;
+
+    struct {
+        ngx_http_complex_value_t  *cv;
+        ngx_str_t                 *value;
+        il_str_t                   detail;
+    } names[] = {
+        { ctx->lcf->tenant, &ctx->tenant,
+          il_string("the tenant is missing or not a valid name") },
+        { ctx->lcf->source, &ctx->source,
+          il_string("the source is missing or not a valid name") },
+        { ctx->lcf->kind, &ctx->kind,
+          il_string("the kind is missing or not a valid name") }
+    };
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+
+        if (names[i].cv == NULL) {
+            continue;
+        }
+
+        problem = ngx_http_interlock_value(r, ctx, names[i].cv,
+                                           names[i].value, detail);
+        if (problem != IL_P_NONE) {
+            return problem;
+        }
+
+        /* literal values were checked when the configuration was read */
+
+        if (names[i].cv->lengths
+            && !il_name_valid(ngx_http_interlock_str(names[i].value)))
+        {
+            *detail = names[i].detail;
+            return IL_P_FIELD_INVALID;
+        }
+    }
+
+    return IL_P_NONE;
+}
+
+
+static il_problem_e
+ngx_http_interlock_build_work_key(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_str_t *detail)
+{
+    char                       key[IL_KEY_MAX];
+    size_t                     len;
+    il_str_t                   parts[IL_KEY_PARTS_MAX];
+    ngx_str_t                  value;
+    ngx_uint_t                 i;
+    il_key_rc_e                rc;
+    il_problem_e               problem;
+    ngx_http_complex_value_t  *cv;
+
+    if (ngx_http_interlock_repeated(r, ctx->lcf->work_headers)) {
+        ngx_http_interlock_detail(detail,
+            "a header that is part of the work key occurs twice");
+        return IL_P_WORK_KEY_INVALID;
+    }
+
+    cv = ctx->lcf->work_key->elts;
+
+    for (i = 0; i < ctx->lcf->work_key->nelts; i++) {
+        problem = ngx_http_interlock_value(r, ctx, &cv[i], &value, detail);
+        if (problem != IL_P_NONE) {
+            return problem;
+        }
+
+        parts[i] = ngx_http_interlock_str(&value);
+    }
+
+    rc = il_key_build(key, sizeof(key), &len, parts, i);
+
+    if (rc != IL_KEY_OK) {
+        *detail = il_cstr(il_key_strerror(rc));
+        return rc == IL_KEY_INCOMPLETE ? IL_P_WORK_KEY_INCOMPLETE
+                                       : IL_P_WORK_KEY_INVALID;
+    }
+
+    ctx->work_key.data = ngx_pnalloc(r->pool, len);
+    if (ctx->work_key.data == NULL) {
+        return IL_P_INTERNAL;
+    }
+
+    ngx_memcpy(ctx->work_key.data, key, len);
+    ctx->work_key.len = len;
+
+    return IL_P_NONE;
+}
+
+
+static il_problem_e
+ngx_http_interlock_idem(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
+    il_str_t *detail)
+{
+    char          key[IL_IDEM_MAX];
+    size_t        len;
+    ngx_str_t     value;
+    il_problem_e  problem;
+
+    if (ngx_http_interlock_repeated(r, ctx->lcf->idem_headers)) {
+        ngx_http_interlock_detail(detail,
+            "a header that is part of the idempotency key occurs twice");
+        return IL_P_IDEMPOTENCY_KEY_INVALID;
+    }
+
+    problem = ngx_http_interlock_value(r, ctx, ctx->lcf->idem, &value, detail);
+    if (problem != IL_P_NONE) {
+        return problem;
+    }
+
+    if (value.len == 0) {
+
+        if (ctx->lcf->idem_mode == NGX_HTTP_INTERLOCK_IDEM_OPTIONAL) {
+            return IL_P_NONE;
+        }
+
+        if (ctx->lcf->idem_mode == NGX_HTTP_INTERLOCK_IDEM_BODY) {
+            return ngx_http_interlock_idem_body(r, ctx);
+        }
+
+        ngx_http_interlock_detail(detail,
+            "this location needs an idempotency key");
+        return IL_P_IDEMPOTENCY_KEY_MISSING;
+    }
+
+    if (il_idem_parse(ngx_http_interlock_str(&value), key, &len) != 0) {
+        ngx_http_interlock_detail(detail,
+            "the idempotency key is too long, or not plain text, or its "
+            "quotation is broken");
+        return IL_P_IDEMPOTENCY_KEY_INVALID;
+    }
+
+    ctx->idem.data = ngx_pnalloc(r->pool, len);
+    if (ctx->idem.data == NULL) {
+        return IL_P_INTERNAL;
+    }
+
+    ngx_memcpy(ctx->idem.data, key, len);
+    ctx->idem.len = len;
+
+    return IL_P_NONE;
+}
+
+
+static il_problem_e
+ngx_http_interlock_idem_body(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx)
+{
+    uint8_t  digest[32];
+
+    ctx->idem.data = ngx_pnalloc(r->pool, 2 * sizeof(digest));
+    if (ctx->idem.data == NULL) {
+        return IL_P_INTERNAL;
+    }
+
+    il_digest(digest, ctx->body);
+
+    ctx->idem.len = ngx_hex_dump(ctx->idem.data, digest, sizeof(digest))
+                    - ctx->idem.data;
+
+    return IL_P_NONE;
+}
+
+
+static ngx_uint_t
+ngx_http_interlock_repeated(ngx_http_request_t *r, ngx_array_t *headers)
+{
+    ngx_str_t   *name;
+    ngx_uint_t   i;
+
+    if (headers == NULL) {
+        return 0;
+    }
+
+    name = headers->elts;
+
+    for (i = 0; i < headers->nelts; i++) {
+        if (ngx_http_interlock_header_count(r, &name[i]) > 1) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_http_interlock_fingerprint(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx)
+{
+    il_fp_t  fp;
+
+    il_fp_init(&fp, ngx_http_interlock_str(&r->method_name),
+               ngx_http_interlock_str(&ctx->source),
+               ngx_http_interlock_str(&r->unparsed_uri));
+
+    if (ctx->body.len) {
+        il_fp_update(&fp, ctx->body.data, ctx->body.len);
+    }
+
+    il_fp_final(&fp, ctx->fp);
+}
+
+
+/*
+ * Which entry of the zone.  The scheme keeps entries of verified and other
+ * locations apart; without a scheme the credentials do, because only the
+ * backend can tell whether they are good.
+ */
+
+ngx_int_t
+ngx_http_interlock_identity(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx)
+{
+    u_char                      check[IL_ENTRY_BYTES];
+    il_str_t                    parts[6];
+    const u_char               *key;
+    ngx_http_interlock_zone_t  *zone;
+
+    zone = ctx->lcf->shm_zone->data;
+    key = ngx_http_interlock_zone_key(zone);
+
+    parts[0] = ngx_http_interlock_str(&ctx->tenant);
+    parts[1] = ngx_http_interlock_str(&ctx->source);
+    parts[2] = ngx_http_interlock_str(&ctx->idem);
+    parts[3] = ngx_http_interlock_str(&ctx->lcf->verified);
+    parts[4] = il_str(NULL, 0);
+    parts[5] = il_str(NULL, 0);
+
+    if (ctx->lcf->verify == NULL) {
+
+        if (r->headers_in.authorization) {
+            parts[4] = ngx_http_interlock_str(
+                                         &r->headers_in.authorization->value);
+        }
+
+        if (ngx_http_interlock_cookie(r, &parts[5]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    il_entry_hash(ctx->id.hash, key, parts, 6);
+
+    parts[0] = il_str((char *) ctx->fp, IL_FP_BYTES);
+    parts[1] = ngx_http_interlock_str(&ctx->kind);
+    parts[2] = ngx_http_interlock_str(&ctx->work_key);
+
+    il_entry_hash(check, key, parts, 3);
+
+    ngx_memcpy(ctx->id.check, check, NGX_HTTP_INTERLOCK_CHECK_BYTES);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_interlock_cookie(ngx_http_request_t *r, il_str_t *cookie)
+{
+    u_char            *p, *start;
+    size_t             len;
+    ngx_uint_t         i;
+    ngx_table_elt_t  **h;
+
+    h = r->headers_in.cookies.elts;
+
+    if (r->headers_in.cookies.nelts == 0) {
+        return NGX_OK;
+    }
+
+    if (r->headers_in.cookies.nelts == 1) {
+        *cookie = ngx_http_interlock_str(&h[0]->value);
+        return NGX_OK;
+    }
+
+    len = 0;
+
+    for (i = 0; i < r->headers_in.cookies.nelts; i++) {
+        len += h[i]->value.len + 2;
+    }
+
+    start = ngx_pnalloc(r->pool, len);
+    if (start == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = start;
+
+    for (i = 0; i < r->headers_in.cookies.nelts; i++) {
+        p = ngx_cpymem(p, h[i]->value.data, h[i]->value.len);
+        *p++ = CR;
+        *p++ = LF;
+    }
+
+    *cookie = il_str((char *) start, len);
+
+    return NGX_OK;
+}

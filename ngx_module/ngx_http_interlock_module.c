@@ -1,0 +1,538 @@
+
+/*
+ * Copyright (C) the interlock authors
+ */
+
+
+/*
+ * The module's tables: directives, contexts, creating and merging of
+ * configurations, and what is checked once all of it is known.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include <sodium.h>
+
+#include "ngx_http_interlock_module.h"
+
+
+static void *ngx_http_interlock_create_main_conf(ngx_conf_t *cf);
+static void *ngx_http_interlock_create_loc_conf(ngx_conf_t *cf);
+static char *ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent,
+    void *child);
+static char *ngx_http_interlock_merge_json(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *prev, ngx_http_interlock_loc_conf_t *conf);
+static char *ngx_http_interlock_check_gate(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf);
+static char *ngx_http_interlock_check_upstream(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf);
+static ngx_int_t ngx_http_interlock_init(ngx_conf_t *cf);
+
+
+static ngx_conf_enum_t  ngx_http_interlock_mismatches[] = {
+    { ngx_string("reject"), NGX_HTTP_INTERLOCK_REJECT },
+    { ngx_string("first"), NGX_HTTP_INTERLOCK_FIRST },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_command_t  ngx_http_interlock_commands[] = {
+
+    { ngx_string("interlock_zone"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_interlock_zone,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("interlock"),
+      NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_interlock,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("interlock_dry_run"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_interlock_loc_conf_t, dry_run),
+      NULL },
+
+    { ngx_string("interlock_tenant"),
+      NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_interlock_name,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_interlock_loc_conf_t, tenant),
+      NULL },
+
+    { ngx_string("interlock_source"),
+      NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_interlock_name,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_interlock_loc_conf_t, source),
+      NULL },
+
+    { ngx_string("interlock_kind"),
+      NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_interlock_name,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_interlock_loc_conf_t, kind),
+      NULL },
+
+    { ngx_string("interlock_verify"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_interlock_verify,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("interlock_work_key"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_interlock_work_key,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("interlock_idempotency_key"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
+      ngx_http_interlock_idempotency_key,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("interlock_json"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE2,
+      ngx_http_interlock_json,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("interlock_mismatch"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_interlock_loc_conf_t, mismatch),
+      &ngx_http_interlock_mismatches },
+
+    { ngx_string("interlock_wait"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_interlock_loc_conf_t, wait),
+      NULL },
+
+    { ngx_string("interlock_status"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
+      ngx_http_interlock_status,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_interlock_module_ctx = {
+    ngx_http_interlock_add_variables,      /* preconfiguration */
+    ngx_http_interlock_init,               /* postconfiguration */
+
+    ngx_http_interlock_create_main_conf,   /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    ngx_http_interlock_create_loc_conf,    /* create location configuration */
+    ngx_http_interlock_merge_loc_conf      /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_interlock_module = {
+    NGX_MODULE_V1,
+    &ngx_http_interlock_module_ctx,        /* module context */
+    ngx_http_interlock_commands,           /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static void *
+ngx_http_interlock_create_main_conf(ngx_conf_t *cf)
+{
+    ngx_http_interlock_main_conf_t  *imcf;
+
+    if (sodium_init() == -1) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "sodium_init() failed");
+        return NULL;
+    }
+
+    imcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_interlock_main_conf_t));
+    if (imcf == NULL) {
+        return NULL;
+    }
+
+    if (ngx_array_init(&imcf->body, cf->pool, 8, sizeof(ngx_int_t)) != NGX_OK
+        || ngx_array_init(&imcf->keys, cf->pool, 8, sizeof(ngx_int_t))
+           != NGX_OK
+        || ngx_array_init(&imcf->answer, cf->pool, 8, sizeof(ngx_int_t))
+           != NGX_OK)
+    {
+        return NULL;
+    }
+
+    imcf->zones = ngx_array_create(cf->pool, 2, sizeof(ngx_shm_zone_t *));
+    if (imcf->zones == NULL) {
+        return NULL;
+    }
+
+    return imcf;
+}
+
+
+static void *
+ngx_http_interlock_create_loc_conf(ngx_conf_t *cf)
+{
+    ngx_http_interlock_loc_conf_t  *conf;
+
+    conf = ngx_pcalloc(cf->pool, sizeof(ngx_http_interlock_loc_conf_t));
+    if (conf == NULL) {
+        return NULL;
+    }
+
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     conf->tenant = NULL;
+     *     conf->source = NULL;
+     *     conf->kind = NULL;
+     *     conf->idem = NULL;
+     *     conf->idem_mode = 0;
+     *     conf->idem_headers = NULL;
+     *     conf->work_headers = NULL;
+     *     conf->status = 0;
+     *     conf->counters = NULL;
+     *     conf->verified = { 0, NULL };
+     *     conf->zone_here = 0;
+     *     conf->gate = 0;
+     *     conf->provider = 0;
+     */
+
+    conf->shm_zone = NGX_CONF_UNSET_PTR;
+    conf->verify = NGX_CONF_UNSET_PTR;
+    conf->work_key = NGX_CONF_UNSET_PTR;
+    conf->json = NGX_CONF_UNSET_PTR;
+    conf->mismatch = NGX_CONF_UNSET_UINT;
+    conf->wait = NGX_CONF_UNSET_MSEC;
+    conf->dry_run = NGX_CONF_UNSET;
+
+    return conf;
+}
+
+
+static char *
+ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_interlock_loc_conf_t *prev = parent;
+    ngx_http_interlock_loc_conf_t *conf = child;
+
+    char                      *rc;
+    il_str_t                   name;
+    ngx_uint_t                 mismatch;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    ngx_conf_merge_ptr_value(conf->shm_zone, prev->shm_zone, NULL);
+    ngx_conf_merge_ptr_value(conf->verify, prev->verify, NULL);
+    ngx_conf_merge_msec_value(conf->wait, prev->wait, 2000);
+    ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
+
+    if (conf->work_key == NGX_CONF_UNSET_PTR) {
+        ngx_conf_merge_ptr_value(conf->work_key, prev->work_key, NULL);
+        conf->work_headers = prev->work_headers;
+    }
+
+    if (conf->tenant == NULL) {
+        conf->tenant = prev->tenant;
+    }
+
+    if (conf->source == NULL) {
+        conf->source = prev->source;
+    }
+
+    if (conf->kind == NULL) {
+        conf->kind = prev->kind;
+    }
+
+    if (conf->idem == NULL) {
+        conf->idem = prev->idem;
+        conf->idem_mode = prev->idem_mode;
+        conf->idem_headers = prev->idem_headers;
+    }
+
+    rc = ngx_http_interlock_merge_json(cf, prev, conf);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    mismatch = NGX_HTTP_INTERLOCK_REJECT;
+
+    if (conf->verify) {
+        name = il_sig_scheme_name(conf->verify->sig.scheme);
+        conf->verified.data = (u_char *) name.data;
+        conf->verified.len = name.len;
+
+        if (il_sig_scheme_is_provider(conf->verify->sig.scheme)) {
+            conf->provider = 1;
+            mismatch = NGX_HTTP_INTERLOCK_FIRST;
+        }
+    }
+
+    /* the default goes by each location's own scheme: what is inherited is
+     * only what was written */
+
+    ngx_conf_merge_uint_value(conf->mismatch, prev->mismatch,
+                              NGX_CONF_UNSET_UINT);
+    conf->on_mismatch = (conf->mismatch == NGX_CONF_UNSET_UINT)
+                        ? mismatch : conf->mismatch;
+
+    if (conf->verify == NULL && conf->work_key == NULL && conf->idem == NULL) {
+
+        clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+        if (conf->zone_here && conf->shm_zone && clcf->handler) {
+            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                               "\"interlock\" has no effect in a location "
+                               "without \"interlock_idempotency_key\"");
+        }
+
+        return NGX_CONF_OK;
+    }
+
+    conf->gate = 1;
+
+    return ngx_http_interlock_check_gate(cf, conf);
+}
+
+
+/* a variable may have another pointer in each location: the nearest counts */
+
+static char *
+ngx_http_interlock_merge_json(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *prev, ngx_http_interlock_loc_conf_t *conf)
+{
+    ngx_uint_t                  i, j, n;
+    ngx_http_interlock_json_t  *json, *inherited, *own;
+
+    if (prev->json == NGX_CONF_UNSET_PTR) {
+        prev->json = NULL;
+    }
+
+    if (conf->json == NGX_CONF_UNSET_PTR) {
+        conf->json = prev->json;
+        return NGX_CONF_OK;
+    }
+
+    if (prev->json == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    n = conf->json->nelts;
+    inherited = prev->json->elts;
+
+    for (i = 0; i < prev->json->nelts; i++) {
+
+        own = conf->json->elts;
+
+        for (j = 0; j < n; j++) {
+            if (own[j].index == inherited[i].index) {
+                break;
+            }
+        }
+
+        if (j < n) {
+            continue;
+        }
+
+        json = ngx_array_push(conf->json);
+        if (json == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        *json = inherited[i];
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_interlock_check_gate(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf)
+{
+    ngx_http_core_loc_conf_t       *clcf;
+    ngx_http_interlock_zone_t      *zone;
+    ngx_http_interlock_location_t  *loc;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (conf->shm_zone) {
+        zone = conf->shm_zone->data;
+
+        if (zone == NULL) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "unknown zone \"%V\" in \"interlock\" of "
+                               "location \"%V\": there is no "
+                               "\"interlock_zone\" of that name",
+                               &conf->shm_zone->shm.name, &clcf->name);
+            return NGX_CONF_ERROR;
+        }
+
+        if (conf->idem && (conf->tenant == NULL || conf->source == NULL)) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"interlock_idempotency_key\" in location "
+                               "\"%V\" needs \"%s\"", &clcf->name,
+                               conf->tenant == NULL ? "interlock_tenant"
+                                                    : "interlock_source");
+            return NGX_CONF_ERROR;
+        }
+
+        loc = ngx_array_push(&zone->locations);
+        if (loc == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        loc->label = clcf->name;
+        loc->counters = &conf->counters;
+    }
+
+    return ngx_http_interlock_check_upstream(cf, conf);
+}
+
+
+/*
+ * The location's own upstream module.  nginx has no interface for this, but
+ * in all four modules the location's configuration begins with the upstream's
+ * (ngx_http_upstream_conf_t), and they are merged before ours because filters
+ * come behind them in the list of modules.
+ */
+
+static char *
+ngx_http_interlock_check_upstream(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf)
+{
+    ngx_uint_t                  i, m;
+    ngx_module_t               *module;
+    ngx_http_conf_ctx_t        *ctx;
+    ngx_http_core_loc_conf_t   *clcf;
+    ngx_http_upstream_conf_t   *ucf;
+    ngx_http_interlock_zone_t  *zone;
+
+    static struct {
+        const char  *module;
+        const char  *prefix;
+    } upstreams[] = {
+        { "ngx_http_fastcgi_module", "fastcgi" },
+        { "ngx_http_proxy_module", "proxy" },
+        { "ngx_http_scgi_module", "scgi" },
+        { "ngx_http_uwsgi_module", "uwsgi" }
+    };
+
+    ctx = cf->ctx;
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    for (m = 0; cf->cycle->modules[m]; m++) {
+        module = cf->cycle->modules[m];
+
+        if (module->type != NGX_HTTP_MODULE) {
+            continue;
+        }
+
+        for (i = 0; i < sizeof(upstreams) / sizeof(upstreams[0]); i++) {
+            if (ngx_strcmp(module->name, upstreams[i].module) == 0) {
+                break;
+            }
+        }
+
+        if (i == sizeof(upstreams) / sizeof(upstreams[0])) {
+            continue;
+        }
+
+        ucf = ctx->loc_conf[module->ctx_index];
+
+        /*
+         * A client that goes away must not take the request from the backend:
+         * its answer settles the entry, and a retry must find that.
+         */
+
+        ucf->ignore_client_abort = 1;
+
+        if (clcf->handler == NULL || ucf->upstream == NULL) {
+            continue;
+        }
+
+        if (ucf->request_buffering == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%s_request_buffering off\" can not be used "
+                               "in location \"%V\": interlock reads the "
+                               "whole body before it decides",
+                               upstreams[i].prefix, &clcf->name);
+            return NGX_CONF_ERROR;
+        }
+
+        if (conf->shm_zone == NULL || conf->idem == NULL) {
+            continue;
+        }
+
+        zone = conf->shm_zone->data;
+
+        if (ucf->read_timeout != NGX_CONF_UNSET_MSEC
+            && ucf->read_timeout >= zone->in_flight)
+        {
+            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                               "\"%s_read_timeout\" of location \"%V\" is "
+                               "not below \"in_flight=\" of zone \"%V\": a "
+                               "repeat may reach the backend while the "
+                               "first is still there",
+                               upstreams[i].prefix, &clcf->name,
+                               &conf->shm_zone->shm.name);
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_interlock_init(ngx_conf_t *cf)
+{
+    ngx_http_handler_pt        *h;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    /*
+     * PRECONTENT: behind limits and access rules, so that a refused request
+     * is never read nor remembered, and "satisfy any" can not override us.
+     */
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_PRECONTENT_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = ngx_http_interlock_handler;
+
+    ngx_http_interlock_filter_init();
+
+    return NGX_OK;
+}

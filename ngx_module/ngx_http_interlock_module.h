@@ -1,0 +1,233 @@
+
+/*
+ * Copyright (C) the interlock authors
+ */
+
+
+#ifndef _NGX_HTTP_INTERLOCK_MODULE_H_INCLUDED_
+#define _NGX_HTTP_INTERLOCK_MODULE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "il_answer.h"
+#include "il_enc.h"
+#include "il_hash.h"
+#include "il_json.h"
+#include "il_key.h"
+#include "il_problem.h"
+#include "il_sig.h"
+#include "il_time.h"
+
+#include "ngx_http_interlock_zone.h"
+
+
+/* without interlock_verify nobody knows who asks: answers live this long */
+#define NGX_HTTP_INTERLOCK_UNVERIFIED_DONE  60
+
+#define NGX_HTTP_INTERLOCK_IDEM_REQUIRED    1
+#define NGX_HTTP_INTERLOCK_IDEM_OPTIONAL    2
+#define NGX_HTTP_INTERLOCK_IDEM_BODY        3
+
+#define NGX_HTTP_INTERLOCK_REJECT           1
+#define NGX_HTTP_INTERLOCK_FIRST            2
+
+#define NGX_HTTP_INTERLOCK_STATUS_JSON      1
+#define NGX_HTTP_INTERLOCK_STATUS_PROM      2
+
+
+typedef struct {
+    ngx_array_t                    *zones;      /* of ngx_shm_zone_t * */
+
+    /* indices of variables whose values, if asked for too early, are
+     * forgotten: of the body when it is there, of the keys when they are
+     * known, of the answer when it came */
+    ngx_array_t                     body;       /* of ngx_int_t */
+    ngx_array_t                     keys;       /* of ngx_int_t */
+    ngx_array_t                     answer;     /* of ngx_int_t */
+} ngx_http_interlock_main_conf_t;
+
+
+typedef struct {
+    il_sig_conf_t                   sig;
+    ngx_http_complex_value_t       *url;        /* public URL, or NULL */
+    unsigned                        need_url:1;
+} ngx_http_interlock_verify_t;
+
+
+typedef struct {
+    ngx_int_t                       index;      /* of the variable */
+    ngx_str_t                       pointer;
+} ngx_http_interlock_json_t;
+
+
+typedef struct {
+    ngx_shm_zone_t                 *shm_zone;   /* NULL: off */
+    ngx_http_complex_value_t       *tenant;
+    ngx_http_complex_value_t       *source;
+    ngx_http_complex_value_t       *kind;
+    ngx_http_interlock_verify_t    *verify;
+    ngx_array_t                    *work_key;   /* of complex values */
+    ngx_http_complex_value_t       *idem;
+    ngx_uint_t                      idem_mode;
+    ngx_array_t                    *idem_headers;   /* of ngx_str_t */
+    ngx_array_t                    *work_headers;   /* of ngx_str_t */
+    ngx_array_t                    *json;       /* of ..._json_t */
+    ngx_uint_t                      mismatch;
+    ngx_msec_t                      wait;
+    ngx_flag_t                      dry_run;
+    ngx_uint_t                      status;
+
+    /* made at the end of configuration */
+
+    ngx_http_interlock_counters_t  *counters;
+    ngx_uint_t                      on_mismatch;
+    ngx_str_t                       verified;   /* scheme, or empty */
+    unsigned                        zone_here:1;    /* not inherited */
+    unsigned                        gate:1;     /* the handler has work */
+    unsigned                        provider:1; /* verified, a provider's */
+} ngx_http_interlock_loc_conf_t;
+
+
+typedef enum {
+    NGX_HTTP_INTERLOCK_READING = 0, /* the body is being read */
+    NGX_HTTP_INTERLOCK_READ,        /* it is there, nothing is decided */
+    NGX_HTTP_INTERLOCK_WAITING,     /* the same request is in flight */
+    NGX_HTTP_INTERLOCK_PASSED,      /* on its way to the content handler */
+    NGX_HTTP_INTERLOCK_ANSWERED     /* here */
+} ngx_http_interlock_state_e;
+
+
+/*
+ * The request's own state; lives in a cleanup of the request's pool, where it
+ * is found again after nginx zeroed r->ctx in an internal redirect.
+ */
+
+typedef struct {
+    ngx_http_request_t             *request;
+    ngx_http_interlock_loc_conf_t  *lcf;        /* of the deciding location */
+    ngx_http_interlock_state_e      state;
+
+    il_str_t                        body;       /* raw, in one piece */
+    void                           *map;        /* munmap()ed at the end */
+    size_t                          map_len;
+
+    ngx_str_t                       tenant;
+    ngx_str_t                       source;
+    ngx_str_t                       kind;
+    ngx_str_t                       work_key;
+    ngx_str_t                       idem;
+    u_char                          fp[IL_FP_BYTES];
+    il_json_rc_e                    json_rc;    /* worst of the variables */
+
+    ngx_http_interlock_id_t         id;
+    uint64_t                        owner;      /* 0: no claim is held */
+    ngx_http_interlock_answer_t     answer;
+
+    ngx_msec_t                      wait_end;
+    ngx_msec_t                      wait_step;
+
+    il_problem_e                    problem;
+    ngx_str_t                       decision;
+    ngx_str_t                       job_id;
+
+    unsigned                        body_ready:1;
+    unsigned                        body_read:1;
+    unsigned                        keyed:1;    /* variables have values */
+    unsigned                        verified:1;
+    unsigned                        redirected:1;
+    unsigned                        counted:1;
+    unsigned                        waited:1;
+    unsigned                        dry:1;      /* would have been answered */
+} ngx_http_interlock_ctx_t;
+
+
+#pragma GCC visibility push(hidden)
+
+extern ngx_module_t  ngx_http_interlock_module;
+
+/* ngx_http_interlock_conf.c: directives */
+
+char *ngx_http_interlock_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_interlock(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_interlock_name(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_interlock_work_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_interlock_idempotency_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_interlock_status(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/* ngx_http_interlock_verify.c: signatures */
+
+char *ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+il_problem_e ngx_http_interlock_verify_request(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+
+/* How often a request header occurs; name is lower case with "_" for "-". */
+ngx_uint_t ngx_http_interlock_header_count(ngx_http_request_t *r,
+    ngx_str_t *name);
+
+/* ngx_http_interlock_handler.c: what happens to a request, in order */
+
+ngx_int_t ngx_http_interlock_handler(ngx_http_request_t *r);
+ngx_http_interlock_ctx_t *ngx_http_interlock_get_ctx(ngx_http_request_t *r);
+void ngx_http_interlock_release(ngx_http_interlock_ctx_t *ctx);
+void ngx_http_interlock_count(ngx_http_interlock_ctx_t *ctx,
+    ngx_http_interlock_outcome_e outcome);
+
+/* ngx_http_interlock_body.c: makes ctx->body from the chain */
+
+ngx_int_t ngx_http_interlock_body(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+
+/* ngx_http_interlock_keys.c: names, keys, fingerprint, the entry's identity.
+ * IL_P_NONE, or a problem with its detail; IL_P_INTERNAL if out of memory. */
+
+il_problem_e ngx_http_interlock_keys(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_str_t *detail);
+ngx_int_t ngx_http_interlock_identity(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+
+/* ngx_http_interlock_reply.c: answers of the edge; they finalize the request
+ * and return NGX_DONE. */
+
+ngx_int_t ngx_http_interlock_reply_problem(ngx_http_request_t *r,
+    il_problem_e problem, il_str_t detail, ngx_uint_t retry_after);
+ngx_int_t ngx_http_interlock_reply_answer(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+ngx_int_t ngx_http_interlock_reply_empty(ngx_http_request_t *r);
+
+/* ngx_http_interlock_variables.c */
+
+ngx_int_t ngx_http_interlock_add_variables(ngx_conf_t *cf);
+ngx_int_t ngx_http_interlock_json_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+void ngx_http_interlock_forget_variables(ngx_http_request_t *r,
+    ngx_array_t *indices);
+
+/* ngx_http_interlock_status.c */
+
+ngx_int_t ngx_http_interlock_status_handler(ngx_http_request_t *r);
+
+/* ngx_http_interlock_filter.c: settles a claim by the backend's answer */
+
+void ngx_http_interlock_filter_init(void);
+
+#pragma GCC visibility pop
+
+
+/* between nginx's strings and those of common/ */
+
+static ngx_inline il_str_t
+ngx_http_interlock_str(const ngx_str_t *s)
+{
+    return il_str((const char *) s->data, s->len);
+}
+
+
+#endif /* _NGX_HTTP_INTERLOCK_MODULE_H_INCLUDED_ */

@@ -1,0 +1,530 @@
+
+/*
+ * Copyright (C) the interlock authors
+ */
+
+
+/*
+ * Signatures: the directive, the secret file, and the way from a request to
+ * il_sig_verify().  Schemes themselves live in common/.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include <sodium.h>
+
+#include "ngx_http_interlock_module.h"
+
+
+#define NGX_HTTP_INTERLOCK_SECRET_MAX  65536
+
+
+static char *ngx_http_interlock_verify_arg(ngx_conf_t *cf,
+    ngx_http_interlock_verify_t *verify, ngx_str_t *value, ngx_str_t *secret);
+static ngx_int_t ngx_http_interlock_read_secret(ngx_conf_t *cf,
+    ngx_http_interlock_verify_t *verify, ngx_str_t *file);
+static ngx_int_t ngx_http_interlock_check_secret_file(ngx_conf_t *cf,
+    ngx_str_t *name, ngx_file_info_t *fi);
+static void ngx_http_interlock_verify_cleanup(void *data);
+static il_str_t ngx_http_interlock_header(void *ctx,
+    const char *lowcase_name, size_t *count);
+static void *ngx_http_interlock_alloc(void *ctx, size_t size);
+static ngx_int_t ngx_http_interlock_url(ngx_http_request_t *r,
+    ngx_http_interlock_verify_t *verify, il_str_t *url);
+
+
+/* interlock_verify scheme secret=file [url=public-url] [name=value ...] */
+
+char *
+ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_interlock_loc_conf_t  *ilcf = conf;
+
+    char                          err[IL_SIG_ERR_CAP], *rc;
+    ngx_str_t                    *value, secret;
+    ngx_uint_t                    i;
+    ngx_pool_cleanup_t           *cln;
+    ngx_http_interlock_verify_t  *verify;
+
+    if (ilcf->verify != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    verify = ngx_pcalloc(cf->pool, sizeof(ngx_http_interlock_verify_t));
+    if (verify == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    cln = ngx_pool_cleanup_add(cf->pool, 0);
+    if (cln == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    cln->handler = ngx_http_interlock_verify_cleanup;
+    cln->data = verify;
+
+    err[0] = '\0';
+
+    if (il_sig_conf_init(&verify->sig, ngx_http_interlock_str(&value[1]), err,
+                         sizeof(err))
+        != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid scheme in \"interlock_verify\": %s", err);
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_str_null(&secret);
+
+    for (i = 2; i < cf->args->nelts; i++) {
+        rc = ngx_http_interlock_verify_arg(cf, verify, &value[i], &secret);
+        if (rc != NGX_CONF_OK) {
+            return rc;
+        }
+    }
+
+    if (secret.len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"interlock_verify %V\" must have the \"secret\" "
+                           "parameter", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_interlock_read_secret(cf, verify, &secret) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (il_sig_conf_done(&verify->sig, err, sizeof(err)) != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "incomplete \"interlock_verify %V\": %s",
+                           &value[1], err);
+        return NGX_CONF_ERROR;
+    }
+
+    ilcf->verify = verify;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_interlock_verify_arg(ngx_conf_t *cf,
+    ngx_http_interlock_verify_t *verify, ngx_str_t *value, ngx_str_t *secret)
+{
+    char                               err[IL_SIG_ERR_CAP];
+    u_char                            *p;
+    ngx_str_t                          name, arg;
+    ngx_http_compile_complex_value_t   ccv;
+
+    p = (u_char *) ngx_strchr(value->data, '=');
+
+    if (p == NULL || p == value->data) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" in \"interlock_verify\"",
+                           value);
+        return NGX_CONF_ERROR;
+    }
+
+    name.data = value->data;
+    name.len = p - value->data;
+    arg.data = p + 1;
+    arg.len = value->data + value->len - arg.data;
+
+    if (name.len == 6 && ngx_strncmp(name.data, "secret", 6) == 0) {
+        *secret = arg;
+        return NGX_CONF_OK;
+    }
+
+    if (name.len == 3 && ngx_strncmp(name.data, "url", 3) == 0 && arg.len) {
+
+        verify->url = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
+        if (verify->url == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+        ccv.cf = cf;
+        ccv.value = &arg;
+        ccv.complex_value = verify->url;
+
+        if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+
+        return NGX_CONF_OK;
+    }
+
+    err[0] = '\0';
+
+    if (il_sig_conf_arg(&verify->sig, ngx_http_interlock_str(&name),
+                        ngx_http_interlock_str(&arg), err, sizeof(err))
+        != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" in \"interlock_verify\""
+                           ": %s", value, err);
+        return NGX_CONF_ERROR;
+    }
+
+    if (name.len == 6 && ngx_strncmp(name.data, "signed", 6) == 0
+        && ngx_strstr(arg.data, "{url}") != NULL)
+    {
+        verify->need_url = 1;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* the file is read by the master process at start and at each reload */
+
+static ngx_int_t
+ngx_http_interlock_read_secret(ngx_conf_t *cf,
+    ngx_http_interlock_verify_t *verify, ngx_str_t *file)
+{
+    char              err[IL_SIG_ERR_CAP];
+    u_char           *buf;
+    size_t            size;
+    ssize_t           n;
+    ngx_fd_t          fd;
+    ngx_int_t         rc;
+    ngx_str_t         name;
+    ngx_file_info_t   fi;
+
+    name = *file;
+
+    if (ngx_conf_full_name(cf->cycle, &name, 1) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    fd = ngx_open_file(name.data, NGX_FILE_RDONLY|NGX_FILE_NONBLOCK,
+                       NGX_FILE_OPEN, 0);
+
+    if (fd == NGX_INVALID_FILE) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           "can not read \"secret=%V\" in "
+                           "\"interlock_verify\": " ngx_open_file_n
+                           " \"%V\" failed", file, &name);
+        return NGX_ERROR;
+    }
+
+    rc = NGX_ERROR;
+    buf = NULL;
+    size = 0;
+
+    if (ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           ngx_fd_info_n " \"%V\" failed", &name);
+        goto done;
+    }
+
+    if (ngx_http_interlock_check_secret_file(cf, &name, &fi) != NGX_OK) {
+        goto done;
+    }
+
+    size = (size_t) ngx_file_size(&fi);
+
+    buf = ngx_alloc(size, cf->log);
+    if (buf == NULL) {
+        goto done;
+    }
+
+    n = ngx_read_fd(fd, buf, size);
+
+    if (n == -1 || (size_t) n != size) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           ngx_read_fd_n " \"%V\" failed", &name);
+        goto done;
+    }
+
+    err[0] = '\0';
+
+    if (il_sig_conf_secrets(&verify->sig, il_str((char *) buf, size), err,
+                            sizeof(err))
+        != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid secret file \"%V\" in "
+                           "\"interlock_verify\": %s", &name, err);
+        goto done;
+    }
+
+    rc = NGX_OK;
+
+done:
+
+    if (buf) {
+        sodium_memzero(buf, size);
+        ngx_free(buf);
+    }
+
+    if (ngx_close_file(fd) == NGX_FILE_ERROR) {
+        ngx_conf_log_error(NGX_LOG_ALERT, cf, ngx_errno,
+                           ngx_close_file_n " \"%V\" failed", &name);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_interlock_check_secret_file(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_file_info_t *fi)
+{
+    if (!ngx_is_file(fi)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "secret file \"%V\" in \"interlock_verify\" is "
+                           "not a regular file", name);
+        return NGX_ERROR;
+    }
+
+    if (ngx_file_size(fi) == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "secret file \"%V\" in \"interlock_verify\" is "
+                           "empty", name);
+        return NGX_ERROR;
+    }
+
+    if (ngx_file_size(fi) > NGX_HTTP_INTERLOCK_SECRET_MAX) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "secret file \"%V\" in \"interlock_verify\" is "
+                           "too large", name);
+        return NGX_ERROR;
+    }
+
+    if (fi->st_mode & S_IWOTH) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "secret file \"%V\" in \"interlock_verify\" may "
+                           "be written by everybody", name);
+        return NGX_ERROR;
+    }
+
+    if (fi->st_mode & S_IROTH) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "secret file \"%V\" in \"interlock_verify\" may "
+                           "be read by everybody; its mode should be 0600",
+                           name);
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_interlock_verify_cleanup(void *data)
+{
+    ngx_http_interlock_verify_t  *verify = data;
+
+    il_sig_conf_wipe(&verify->sig);
+}
+
+
+il_problem_e
+ngx_http_interlock_verify_request(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx)
+{
+    il_sig_rc_e                   rc;
+    il_sig_why_e                  why;
+    il_problem_e                  problem;
+    il_sig_request_t              req;
+    ngx_http_interlock_verify_t  *verify;
+
+    verify = ctx->lcf->verify;
+
+    ngx_memzero(&req, sizeof(il_sig_request_t));
+
+    req.header = ngx_http_interlock_header;
+    req.alloc = ngx_http_interlock_alloc;
+    req.ctx = r;
+    req.method = ngx_http_interlock_str(&r->method_name);
+    req.body = ctx->body;
+    req.now = (int64_t) ngx_time();
+
+    if (ngx_http_interlock_url(r, verify, &req.url) != NGX_OK) {
+        return IL_P_INTERNAL;
+    }
+
+    why = IL_SIG_WHY_OK;
+
+    rc = il_sig_verify(&verify->sig, &req, &why);
+
+    if (rc == IL_SIG_OK) {
+        return IL_P_NONE;
+    }
+
+    problem = (rc == IL_SIG_TIMESTAMP) ? IL_P_TIMESTAMP_OUT_OF_RANGE
+                                       : IL_P_SIGNATURE_INVALID;
+
+    /* the reason is for the operator; the client is told nothing more */
+
+    ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                  "interlock: %s: %s, scheme \"%V\"",
+                  il_problem_name(problem).data, il_sig_strwhy(why),
+                  &ctx->lcf->verified);
+
+    return problem;
+}
+
+
+/* il_sig_header_pt; nginx 1.22 keeps repeated headers as they came */
+
+static il_str_t
+ngx_http_interlock_header(void *ctx, const char *lowcase_name, size_t *count)
+{
+    ngx_http_request_t *r = ctx;
+
+    size_t            len;
+    il_str_t          value;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    len = ngx_strlen(lowcase_name);
+    value = il_str(NULL, 0);
+    *count = 0;
+
+    part = &r->headers_in.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].key.len == len
+            && ngx_strncasecmp(h[i].key.data, (u_char *) lowcase_name, len)
+               == 0)
+        {
+            value = ngx_http_interlock_str(&h[i].value);
+            (*count)++;
+        }
+    }
+
+    return value;
+}
+
+
+/* il_sig_alloc_pt */
+
+static void *
+ngx_http_interlock_alloc(void *ctx, size_t size)
+{
+    ngx_http_request_t *r = ctx;
+
+    return ngx_pnalloc(r->pool, size);
+}
+
+
+static ngx_int_t
+ngx_http_interlock_url(ngx_http_request_t *r,
+    ngx_http_interlock_verify_t *verify, il_str_t *url)
+{
+    u_char     *p;
+    ngx_str_t   value, scheme, host;
+
+    if (verify->url) {
+        if (ngx_http_complex_value(r, verify->url, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        *url = ngx_http_interlock_str(&value);
+        return NGX_OK;
+    }
+
+    if (!verify->need_url) {
+        return NGX_OK;
+    }
+
+    ngx_str_set(&scheme, "http");
+
+#if (NGX_HTTP_SSL)
+    if (r->connection->ssl) {
+        ngx_str_set(&scheme, "https");
+    }
+#endif
+
+    if (r->headers_in.host) {
+        host = r->headers_in.host->value;
+
+    } else {
+        host = r->headers_in.server;
+    }
+
+    value.len = scheme.len + 3 + host.len + r->unparsed_uri.len;
+    value.data = ngx_pnalloc(r->pool, value.len);
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_cpymem(value.data, scheme.data, scheme.len);
+    p = ngx_cpymem(p, "://", 3);
+    p = ngx_cpymem(p, host.data, host.len);
+    ngx_memcpy(p, r->unparsed_uri.data, r->unparsed_uri.len);
+
+    *url = ngx_http_interlock_str(&value);
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_interlock_header_count(ngx_http_request_t *r, ngx_str_t *name)
+{
+    u_char            ch;
+    ngx_uint_t        i, k, n;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    n = 0;
+
+    part = &r->headers_in.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].key.len != name->len) {
+            continue;
+        }
+
+        for (k = 0; k < name->len; k++) {
+            ch = ngx_tolower(h[i].key.data[k]);
+
+            if (ch == '-') {
+                ch = '_';
+            }
+
+            if (ch != name->data[k]) {
+                break;
+            }
+        }
+
+        if (k == name->len) {
+            n++;
+        }
+    }
+
+    return n;
+}

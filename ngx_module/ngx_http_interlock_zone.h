@@ -1,0 +1,175 @@
+
+/*
+ * Copyright (C) the interlock authors
+ */
+
+
+#ifndef _NGX_HTTP_INTERLOCK_ZONE_H_INCLUDED_
+#define _NGX_HTTP_INTERLOCK_ZONE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "il_hash.h"
+#include "il_problem.h"
+#include "il_uuid.h"
+
+
+/*
+ * The shared memory of the edge.  Everything behind this header happens under
+ * one lock, in ngx_http_interlock_zone.c; no other file takes it.
+ */
+
+
+#define NGX_HTTP_INTERLOCK_CHECK_BYTES  12
+#define NGX_HTTP_INTERLOCK_EPOCH_MAX    32
+#define NGX_HTTP_INTERLOCK_LABEL_MAX    128
+
+
+/* what became of a request at the edge: each request counts once */
+
+typedef enum {
+    NGX_HTTP_INTERLOCK_FORWARDED = 0,   /* claimed, sent to the backend */
+    NGX_HTTP_INTERLOCK_UNKEYED,         /* sent on, nothing to remember by */
+    NGX_HTTP_INTERLOCK_MISMATCH,        /* sent on, key known, other content */
+    NGX_HTTP_INTERLOCK_NO_ROOM,         /* sent on, the zone is full */
+    NGX_HTTP_INTERLOCK_DRY_RUN,         /* sent on, would have been answered */
+    NGX_HTTP_INTERLOCK_DUPLICATE,       /* answered from the zone */
+    NGX_HTTP_INTERLOCK_IN_PROGRESS,     /* 409 or 503 after the wait */
+    NGX_HTTP_INTERLOCK_REJECTED,        /* 400 or 401 */
+    NGX_HTTP_INTERLOCK_HEAD,            /* HEAD answered with 200 */
+    NGX_HTTP_INTERLOCK_UNFINISHED,      /* ended before it was decided */
+    NGX_HTTP_INTERLOCK_OUTCOMES
+} ngx_http_interlock_outcome_e;
+
+
+/*
+ * Counters of one location, in shared memory; they are added to without the
+ * lock and never removed, so that they keep growing over reloads.
+ */
+
+typedef struct ngx_http_interlock_counters_s  ngx_http_interlock_counters_t;
+
+struct ngx_http_interlock_counters_s {
+    ngx_http_interlock_counters_t  *next;
+    ngx_atomic_t                    requests;
+    ngx_atomic_t                    waited;     /* duplicates that waited */
+    ngx_atomic_t                    stored;     /* answers remembered */
+    ngx_atomic_t                    outcomes[NGX_HTTP_INTERLOCK_OUTCOMES];
+    ngx_atomic_t                    rejected[IL_P_MAX];
+    size_t                          len;
+    u_char                          label[NGX_HTTP_INTERLOCK_LABEL_MAX];
+};
+
+
+/* the identity of a request: which entry, and whether it is the same one */
+
+typedef struct {
+    u_char                          hash[IL_ENTRY_BYTES];
+    u_char                          check[NGX_HTTP_INTERLOCK_CHECK_BYTES];
+} ngx_http_interlock_id_t;
+
+
+/* what is kept of a 2xx answer: enough for il_answer_build() */
+
+typedef struct {
+    u_char                          code;       /* HTTP code - 200 */
+    u_char                          decision;   /* il_decision_e */
+    u_char                          status;     /* il_status_e */
+    u_char                          reason;     /* il_reason_e */
+    u_char                          has;        /* IL_ANSWER_HAS_... */
+    u_char                          ids[3][IL_UUID_BYTES];
+} ngx_http_interlock_answer_t;
+
+
+typedef enum {
+    NGX_HTTP_INTERLOCK_CLAIM_OWNER = 0, /* new entry, *owner is set */
+    NGX_HTTP_INTERLOCK_CLAIM_BUSY,      /* in flight, same content */
+    NGX_HTTP_INTERLOCK_CLAIM_DONE,      /* *answer is set */
+    NGX_HTTP_INTERLOCK_CLAIM_MISMATCH,  /* live entry, other content */
+    NGX_HTTP_INTERLOCK_CLAIM_NO_ROOM
+} ngx_http_interlock_claim_e;
+
+
+typedef struct ngx_http_interlock_zone_sh_s  ngx_http_interlock_zone_sh_t;
+
+/* process-local view of a zone, one per configuration cycle */
+
+typedef struct {
+    ngx_http_interlock_zone_sh_t   *sh;
+    ngx_slab_pool_t                *shpool;
+    ngx_shm_zone_t                 *shm_zone;
+    ngx_log_t                      *log;
+    time_t                          done;       /* seconds */
+    ngx_msec_t                      in_flight;
+    ngx_array_t                     locations;  /* of ..._location_t */
+} ngx_http_interlock_zone_t;
+
+
+/* a location that counts in the zone; *counters is set by zone init */
+
+typedef struct {
+    ngx_str_t                       label;
+    ngx_http_interlock_counters_t **counters;
+} ngx_http_interlock_location_t;
+
+
+/* a copy of the zone's own numbers */
+
+typedef struct {
+    ngx_uint_t                      capacity;   /* entries */
+    ngx_uint_t                      in_flight;
+    ngx_uint_t                      done;
+    ngx_uint_t                      free;       /* entries */
+    ngx_uint_t                      free_pages; /* worth of free entries */
+    uint64_t                        evicted;    /* done, for want of room */
+    uint64_t                        expired;    /* in flight, by time */
+    uint64_t                        no_room;
+    uint64_t                        rebuilt;
+    uint64_t                        epochs;     /* changes of epoch */
+    size_t                          epoch_len;
+    u_char                          epoch[NGX_HTTP_INTERLOCK_EPOCH_MAX];
+    ngx_http_interlock_counters_t  *counters;   /* list, in shared memory */
+} ngx_http_interlock_zone_stat_t;
+
+
+#pragma GCC visibility push(hidden)
+
+/* The zone's init callback: makes the memory, or takes over that of the cycle
+ * before.  Runs in the master process. */
+ngx_int_t ngx_http_interlock_zone_init(ngx_shm_zone_t *shm_zone, void *data);
+
+/* The random key of the zone's hashes (IL_ENTRY_KEY bytes); it never changes
+ * while the memory lives, so it is read without the lock. */
+const u_char *ngx_http_interlock_zone_key(ngx_http_interlock_zone_t *zone);
+
+/* Looks the request up, and makes an entry in flight if there is none. */
+ngx_http_interlock_claim_e ngx_http_interlock_zone_claim(
+    ngx_http_interlock_zone_t *zone, ngx_http_interlock_id_t *id,
+    uint64_t *owner, ngx_http_interlock_answer_t *answer);
+
+/* As claim, but changes nothing: OWNER means that there is no live entry. */
+ngx_http_interlock_claim_e ngx_http_interlock_zone_peek(
+    ngx_http_interlock_zone_t *zone, ngx_http_interlock_id_t *id,
+    ngx_http_interlock_answer_t *answer);
+
+/*
+ * Ends a claim.  With an answer the entry becomes done for that many seconds,
+ * without one it is removed.  Nothing happens if the entry is not the owner's
+ * any more (it expired, and perhaps somebody else has it).  An epoch that
+ * differs from the one seen last first invalidates every done entry; owner 0
+ * only states the epoch.  NGX_OK if the answer was remembered, else
+ * NGX_DECLINED.
+ */
+ngx_int_t ngx_http_interlock_zone_settle(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_id_t *id, uint64_t owner,
+    ngx_http_interlock_answer_t *answer, time_t seconds, ngx_str_t *epoch);
+
+void ngx_http_interlock_zone_stat(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_zone_stat_t *stat);
+
+#pragma GCC visibility pop
+
+
+#endif /* _NGX_HTTP_INTERLOCK_ZONE_H_INCLUDED_ */
