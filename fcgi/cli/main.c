@@ -5,6 +5,7 @@
  */
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sodium.h>
@@ -22,6 +23,8 @@ static const il_cmd_t *const  il_cmds[] = {
     &il_cmd_job,
     &il_cmd_result,
     &il_cmd_show,
+    &il_cmd_work,
+    &il_cmd_verify,
     &il_cmd_kind_list,
     &il_cmd_kind_get,
     &il_cmd_kind_put,
@@ -100,10 +103,67 @@ il_main_find(int argc, char **argv, int *words)
 }
 
 
+/* Options that stand before the command (interlock --url U job ID) are moved
+ * behind it, where the command's own table judges them.  How many arguments
+ * they are. */
+static int
+il_main_leading(int argc, char **argv)
+{
+    int          i;
+    const char  *const *o;
+
+    static const char *const  with_value[] = {
+        "--url", "--token-file", "--dsn-file", NULL
+    };
+
+    for (i = 1; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "--") == 0
+            || strcmp(argv[i], "--version") == 0)
+        {
+            break;
+        }
+
+        for (o = with_value; *o != NULL; o++) {
+            if (strcmp(argv[i], *o) == 0) {
+                i++;
+                break;
+            }
+        }
+    }
+
+    return i > argc ? argc - 1 : i - 1;
+}
+
+
+static int
+il_main_run(const il_cmd_t *cmd, int argc, char **argv, int leading, int words)
+{
+    int     rc, n, rest;
+    char  **v;
+
+    v = il_xalloc((size_t) argc + 1, sizeof(char *));
+    rest = argc - 1 - leading - words;
+    n = 0;
+
+    for (int i = 0; i < leading; i++) {
+        v[n++] = argv[1 + i];
+    }
+
+    for (int i = 0; i < rest; i++) {
+        v[n++] = argv[1 + leading + words + i];
+    }
+
+    rc = il_cmd_run(cmd, n, v);
+    free(v);
+
+    return rc;
+}
+
+
 int
 main(int argc, char **argv)
 {
-    int              words;
+    int              words, leading;
     const il_cmd_t  *cmd;
 
     (void) signal(SIGPIPE, SIG_IGN);
@@ -113,10 +173,21 @@ main(int argc, char **argv)
         return EX_SOFTWARE;
     }
 
-    if (argc < 2) {
+    leading = il_main_leading(argc, argv);
+
+    if (argc < 2 + leading) {
         il_main_help(stderr);
         return EX_USAGE;
     }
+
+    cmd = il_main_find(argc - leading, argv + leading, &words);
+
+    if (cmd != NULL) {
+        return il_main_run(cmd, argc, argv, leading, words);
+    }
+
+    argc -= leading;
+    argv += leading;
 
     if (strcmp(argv[1], "--version") == 0) {
         (void) printf("interlock %s\n", IL_VERSION);
@@ -128,12 +199,6 @@ main(int argc, char **argv)
     {
         il_main_help(stdout);
         return il_out_end(EX_OK);
-    }
-
-    cmd = il_main_find(argc, argv, &words);
-
-    if (cmd != NULL) {
-        return il_cmd_run(cmd, argc - 1 - words, argv + 1 + words);
     }
 
     if (argc > 2 && (strcmp(argv[2], "--help") == 0

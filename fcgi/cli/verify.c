@@ -1,0 +1,450 @@
+/*
+ * verify.c: says what the edge would say about a webhook's signature, and
+ * why, for people whose signatures fail.  The check itself is il_sig_verify,
+ * the same that the module calls.
+ *
+ * When no secret fits, a few usual mistakes are tried: each is a change of
+ * the request under which the signature would have fitted.  That tells
+ * nothing to anybody who does not have the secret file.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "cmds.h"
+#include "il_enc.h"
+#include "il_sig.h"
+#include "il_time.h"
+
+#define IL_VERIFY_BODY_MAX    (64 * 1024 * 1024)
+#define IL_VERIFY_SECRET_MAX  65536
+
+
+typedef struct {
+    il_common_t  common;
+    const char  *scheme;
+    const char  *secret_file;
+    const char  *method;
+    const char  *url;
+    const char  *body;
+    const char  *at;
+    il_list_t    headers;
+    int64_t      tolerance;
+} il_verify_opts_t;
+
+
+static int il_verify(void *opts, const il_args_t *args);
+
+
+#define il_verify_str(field)  IL_OPT_STR, offsetof(il_verify_opts_t, field)
+
+static const il_opt_t  il_verify_opts[] = {
+    { "scheme", il_verify_str(scheme), "NAME",
+      "as in the directive interlock_verify", 0, 0, 0 },
+    { "secret-file", il_verify_str(secret_file), "FILE",
+      "one secret a line; the first is current, the others are accepted too",
+      0, 0, 0 },
+    { "method", il_verify_str(method), "METHOD",
+      "request method (POST)", 0, 0, 0 },
+    { "url", il_verify_str(url), "URL",
+      "public URL, for schemes that sign it", 0, 0, 0 },
+    { "header", IL_OPT_LIST, offsetof(il_verify_opts_t, headers), "'K: V'",
+      "a request header; may be repeated", 0, 0, 0 },
+    { "body", il_verify_str(body), "FILE",
+      "the raw body (- for standard input; none: empty)", 0, 0, 0 },
+    { "at", il_verify_str(at), "TIME",
+      "time of arrival: RFC 3339 or Unix seconds (now)", 0, 0, 0 },
+    { "tolerance", IL_OPT_INT, offsetof(il_verify_opts_t, tolerance),
+      "SECONDS", "how far a timestamp may be off", 0, 31536000, -1 },
+    IL_OPT_END
+};
+
+
+const il_cmd_t  il_cmd_verify = {
+    "verify", il_verify, "tell why a webhook's signature is valid or not",
+    "--scheme S --secret-file F [options] [name=value...]",
+    "Checks a request as the edge would, and says why.  name=value are the\n"
+    "further arguments of the directive interlock_verify (header=, prefix=,\n"
+    "algorithm=, encoding=, signed=, ...).  Exit code 0 valid, 1 not.",
+    il_verify_opts, sizeof(il_verify_opts_t), 0, 0, 64
+};
+
+
+static il_str_t
+il_verify_header(void *ctx, const char *lowcase_name, size_t *count)
+{
+    size_t            n;
+    il_str_t          value;
+    const char       *line, *colon;
+    const il_list_t  *headers;
+
+    headers = ctx;
+    value = il_str(NULL, 0);
+    *count = 0;
+
+    for (size_t i = 0; i < headers->n; i++) {
+        line = headers->v[i];
+        colon = strchr(line, ':');
+        n = (size_t) (colon - line);
+
+        if (n != strlen(lowcase_name)
+            || strncasecmp(line, lowcase_name, n) != 0)
+        {
+            continue;
+        }
+
+        (*count)++;
+
+        do { colon++; } while (*colon == ' ' || *colon == '\t');
+
+        value = il_cstr(colon);
+
+        while (value.len != 0 && (value.data[value.len - 1] == ' '
+                                  || value.data[value.len - 1] == '\t'))
+        {
+            value.len--;
+        }
+    }
+
+    return value;
+}
+
+
+static int
+il_verify_time(const char *text, int64_t *now)
+{
+    int64_t  ms;
+
+    if (text == NULL) {
+        *now = (int64_t) time(NULL);
+        return 0;
+    }
+
+    if (il_digits_parse(il_cstr(text), 12, now) == 0) {
+        return 0;
+    }
+
+    if (il_rfc3339_parse(il_cstr(text), &ms) == 0) {
+        *now = (ms >= 0) ? ms / 1000 : (ms - 999) / 1000;
+        return 0;
+    }
+
+    il_err("--at takes RFC 3339 or Unix seconds: %s", text);
+
+    return EX_USAGE;
+}
+
+
+static int
+il_verify_arg(il_sig_conf_t *conf, il_verify_opts_t *o, const char *arg)
+{
+    char         err[IL_SIG_ERR_CAP];
+    il_str_t     name;
+    const char  *eq;
+
+    eq = strchr(arg, '=');
+
+    if (eq == NULL || eq == arg) {
+        il_err("verify: not name=value: %s", arg);
+        return EX_USAGE;
+    }
+
+    name = il_str(arg, (size_t) (eq - arg));
+
+    if (il_str_eq(name, il_cstr("secret"))) {
+        il_err("verify: use --secret-file, not secret=");
+        return EX_USAGE;
+    }
+
+    if (il_str_eq(name, il_cstr("url"))) {
+        o->url = eq + 1;
+        return 0;
+    }
+
+    if (il_sig_conf_arg(conf, name, il_cstr(eq + 1), err, sizeof(err)) != 0) {
+        il_err("verify: %s", err);
+        return EX_USAGE;
+    }
+
+    return 0;
+}
+
+
+static int
+il_verify_conf(il_sig_conf_t *conf, il_verify_opts_t *o,
+    const il_args_t *args)
+{
+    int       rc;
+    char      err[IL_SIG_ERR_CAP];
+    il_buf_t  b;
+
+    if (o->scheme == NULL || o->secret_file == NULL) {
+        il_err("verify: --scheme and --secret-file are needed");
+        return EX_USAGE;
+    }
+
+    if (il_sig_conf_init(conf, il_cstr(o->scheme), err, sizeof(err)) != 0) {
+        il_err("verify: %s", err);
+        return EX_USAGE;
+    }
+
+    for (size_t i = 0; i < args->pos.n; i++) {
+        rc = il_verify_arg(conf, o, args->pos.v[i]);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+
+    if (o->tolerance >= 0) {
+        conf->tolerance = o->tolerance;
+    }
+
+    memset(&b, 0, sizeof(b));
+    rc = il_file_read(&b, o->secret_file, IL_VERIFY_SECRET_MAX);
+
+    if (rc == 0
+        && il_sig_conf_secrets(conf, il_buf_str(&b), err, sizeof(err)) != 0)
+    {
+        il_err("%s: %s", o->secret_file, err);
+        rc = EX_CONFIG;
+    }
+
+    il_buf_free(&b);
+
+    if (rc == 0 && il_sig_conf_done(conf, err, sizeof(err)) != 0) {
+        il_err("verify: %s", err);
+        rc = EX_USAGE;
+    }
+
+    return rc;
+}
+
+
+static int
+il_verify_fits(const il_sig_conf_t *conf, const il_sig_request_t *req)
+{
+    il_sig_why_e  why;
+
+    return il_sig_verify(conf, req, &why) == IL_SIG_OK;
+}
+
+
+/* Tries usual mistakes; a hint, or NULL. */
+static const char *
+il_verify_hint(const il_sig_conf_t *conf, const il_sig_request_t *req)
+{
+    size_t             i, n;
+    il_buf_t           b;
+    const char        *hint;
+    il_sig_request_t   r;
+
+    r = *req;
+    hint = NULL;
+    memset(&b, 0, sizeof(b));
+
+    if (r.body.len != 0 && r.body.data[r.body.len - 1] == '\n') {
+        r.body.len--;
+
+        if (il_verify_fits(conf, &r)) {
+            return "it fits the body without its last newline: the file was"
+                   " saved with one that was not sent";
+        }
+
+        if (r.body.len != 0 && r.body.data[r.body.len - 1] == '\r') {
+            r.body.len--;
+
+            if (il_verify_fits(conf, &r)) {
+                return "it fits the body without its last CR LF";
+            }
+        }
+    }
+
+    il_buf_add(&b, req->body.data, req->body.len);
+    il_buf_add(&b, "\n", 1);
+    r.body = il_buf_str(&b);
+
+    if (il_verify_fits(conf, &r)) {
+        hint = "it fits the body with a newline behind: the last one was lost"
+               " on the way";
+        goto done;
+    }
+
+    b.len = 0;
+
+    for (i = 0, n = req->body.len; i < n; i++) {
+        if (req->body.data[i] != '\r') {
+            il_buf_add(&b, req->body.data + i, 1);
+        }
+    }
+
+    r.body = il_buf_str(&b);
+
+    if (b.len != n && il_verify_fits(conf, &r)) {
+        hint = "it fits the body with LF for CR LF";
+        goto done;
+    }
+
+    if (n >= 3 && memcmp(req->body.data, "\xef\xbb\xbf", 3) == 0) {
+        r.body = il_str(req->body.data + 3, n - 3);
+
+        if (il_verify_fits(conf, &r)) {
+            hint = "it fits the body without its byte order mark";
+        }
+    }
+
+done:
+
+    il_buf_free(&b);
+
+    return hint;
+}
+
+
+static const char *
+il_verify_advice(const il_sig_conf_t *conf, const il_sig_request_t *req,
+    il_sig_why_e why)
+{
+    const char  *hint;
+
+    switch (why) {
+
+    case IL_SIG_WHY_MISMATCH:
+        hint = il_verify_hint(conf, req);
+
+        return hint != NULL ? hint
+               : "another secret, or the body is not byte for byte what was"
+                 " signed (or the URL, for schemes that sign it)";
+
+    case IL_SIG_WHY_NO_HEADER:
+        return "was it given with --header 'Name: value'?";
+
+    case IL_SIG_WHY_REPEATED_HEADER:
+        return "the edge refuses two of them: a proxy may have added one";
+
+    case IL_SIG_WHY_TOO_OLD:
+    case IL_SIG_WHY_IN_FUTURE:
+        return "the time of arrival can be given with --at";
+
+    default:
+        return NULL;
+    }
+}
+
+
+static void
+il_verify_say(const il_verify_opts_t *o, il_sig_rc_e rc, il_sig_why_e why,
+    const char *advice)
+{
+    il_buf_t     b;
+    const char  *problem;
+
+    problem = (rc == IL_SIG_TIMESTAMP) ? "timestamp-out-of-range"
+                                       : "signature-invalid";
+
+    if (!o->common.json) {
+        if (rc == IL_SIG_OK) {
+            (void) puts("valid");
+            return;
+        }
+
+        (void) printf("invalid: %s\n", il_sig_strwhy(why));
+
+        if (advice != NULL) {
+            (void) printf("hint: %s\n", advice);
+        }
+
+        (void) printf("the edge answers 401 %s\n", problem);
+        return;
+    }
+
+    memset(&b, 0, sizeof(b));
+    il_buf_puts(&b, rc == IL_SIG_OK ? "{\"valid\":true" : "{\"valid\":false");
+
+    if (rc != IL_SIG_OK) {
+        il_buf_printf(&b, ",\"status\":401,\"problem\":\"%s\",\"why\":",
+                      problem);
+        il_buf_json(&b, il_cstr(il_sig_strwhy(why)));
+
+        if (advice != NULL) {
+            il_buf_puts(&b, ",\"hint\":");
+            il_buf_json(&b, il_cstr(advice));
+        }
+    }
+
+    il_buf_puts(&b, "}");
+    il_out_line(stdout, il_buf_str(&b));
+    il_buf_free(&b);
+}
+
+
+static int
+il_verify_check_headers(const il_list_t *headers)
+{
+    const char  *colon;
+
+    for (size_t i = 0; i < headers->n; i++) {
+        colon = strchr(headers->v[i], ':');
+
+        if (colon == NULL || colon == headers->v[i]
+            || il_has_control(il_cstr(headers->v[i])))
+        {
+            il_err("verify: not a header 'Name: value': %s", headers->v[i]);
+            return EX_USAGE;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+il_verify(void *opts, const il_args_t *args)
+{
+    int                rc;
+    il_buf_t           body;
+    const char        *advice;
+    il_sig_rc_e        sig;
+    il_sig_why_e       why;
+    il_sig_conf_t      conf;
+    il_sig_request_t   req;
+    il_verify_opts_t  *o;
+
+    o = opts;
+    memset(&body, 0, sizeof(body));
+    memset(&conf, 0, sizeof(conf));
+    memset(&req, 0, sizeof(req));
+    rc = il_verify_check_headers(&o->headers);
+
+    if (rc == 0) {
+        rc = il_verify_conf(&conf, o, args);
+    }
+
+    if (rc == 0) {
+        rc = il_verify_time(o->at, &req.now);
+    }
+
+    if (rc == 0 && o->body != NULL) {
+        rc = il_file_read(&body, o->body, IL_VERIFY_BODY_MAX);
+    }
+
+    if (rc == 0) {
+        req.header = il_verify_header;
+        req.ctx = &o->headers;
+        req.method = il_cstr(o->method == NULL ? "POST" : o->method);
+        req.url = il_cstr(o->url == NULL ? "" : o->url);
+        req.body = il_buf_str(&body);
+
+        sig = il_sig_verify(&conf, &req, &why);
+        advice = (sig == IL_SIG_OK) ? NULL
+                                    : il_verify_advice(&conf, &req, why);
+        il_verify_say(o, sig, why, advice);
+        rc = (sig == IL_SIG_OK) ? 0 : IL_EXIT_NO;
+    }
+
+    il_sig_conf_wipe(&conf);
+    il_buf_free(&body);
+
+    return il_out_end(rc);
+}
