@@ -10,10 +10,12 @@ TESTS = t
 # Paths may hold spaces, so everything here is relative to this directory.
 unexport B TESTS
 INSTANCE = PORT='$(PORT)' DIR='$(DIR)' INTERLOCK_BUILD='$(B)' sh fcgi/etc/instance
-AGAIN = @$(MAKE) --no-print-directory
+AGAIN = @$(MAKE) --no-print-directory $(if $(findstring j,$(MAKEFLAGS)),,-j$(JOBS))
+JOBS := $(shell nproc)
 
 VERSION := $(shell cat VERSION)
-CONFIGURED := $(shell test -f config.mak -a ! configure -nt config.mak && echo yes)
+CONFIGURED := $(shell test -f config.mak -a ! configure -nt config.mak \
+    -a ! -f config.stale && echo yes)
 ifeq ($(CONFIGURED),yes)
 include config.mak
 endif
@@ -151,4 +153,4 @@ clean:
 	rm -rf build build-asan build-tsan build-fuzz
 
 distclean: clean
-	rm -rf config.mak node_modules t/node_modules
+	rm -rf config.mak config.stale node_modules t/node_modules

@@ -164,6 +164,39 @@ sub pid {
 sub backend_pid { $_[0]->pid('interlockd') }
 sub nginx_pid   { $_[0]->pid('nginx') }
 
+# processes: every process that has to do with this instance: by its
+# command line, its working directory or an open file, and all that descend
+# from those; { pid => command line }.
+sub processes {
+    my ($self) = @_;
+
+    my $dir = $self->{dir};
+    my (%found, %parent);
+    for my $pid (map { m{(\d+)$} } glob '/proc/[0-9]*') {
+        next if $pid == $$;
+        my $stat = slurp("/proc/$pid/stat") or next;
+        next unless $stat =~ /.*\) (\S) (\d+)/s && $1 ne 'Z';
+        $parent{$pid} = $2;
+        my $text = slurp("/proc/$pid/cmdline") // '';
+        $text =~ tr/\0/ /;
+        my @links = map { readlink($_) // () } "/proc/$pid/cwd",
+            glob "/proc/$pid/fd/*";
+        $found{$pid} = $text
+            if grep { index("$_/", "$dir/") >= 0 } split(/ (?=\/)/, $text),
+                @links;
+    }
+    my $more = 1;
+    while ($more) {
+        $more = 0;
+        for my $pid (keys %parent) {
+            next if $found{$pid} || !$found{ $parent{$pid} };
+            $found{$pid} = slurp("/proc/$pid/cmdline") // '?';
+            $more = 1;
+        }
+    }
+    return \%found;
+}
+
 # kill_backend(SIGNAL): kills interlockd and waits until another is ready
 sub kill_backend {
     my ($self, $signal) = @_;
