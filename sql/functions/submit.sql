@@ -50,6 +50,7 @@ declare
     v_first     uuid[] := array_fill(null::uuid, array[n]);
     v_fast      boolean[] := array_fill(false, array[n]);
     v_new       uuid[];
+    v_id        uuid;
     v_any_idem  boolean := false;
     v_any_dup   boolean := false;
     v_slow      int := 0;
@@ -110,11 +111,12 @@ begin
 
         -- A known key gets its answer, whatever became of the kind since.
         if r.problem is not null and r.idem is not null then
-            select i.request_id into v_first[r.ord]
+            select i.request_id into v_id
             from interlock.idempotency i
             where i.tenant = r.tenant and i.source = r.source
                 and i.key = r.idem and i.expires_at > clock_timestamp();
             if found then
+                v_first[r.ord] := v_id;
                 v_dup[r.ord] := true;
                 v_any_dup := true;
                 continue;

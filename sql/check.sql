@@ -1,0 +1,239 @@
+-- check.sql: what must hold whenever no call is under way.  Each query states
+-- one invariant and returns no row; a row names what is wrong.  One result
+-- set of (check_name, what) in all.  Run at the end of every test that wrote.
+--
+-- Run it as the owner, in one snapshot.  sql/README.md says which constraint
+-- or lock holds each of them.
+
+with live as (
+    select l.tenant, l.work_key, l.job_id, l.attempt_id, l.fence,
+        l.granted_at, null::timestamptz as ended_at, true as counted
+    from interlock.leases l
+    union all
+    select a.tenant, a.work_key, a.job_id, a.id, a.fence, a.granted_at,
+        a.ended_at, a.call not in ('release', 'unclaim')
+    from interlock.attempts a
+),
+head as (
+    select j.tenant, j.work_key, count(*) filter (where j.exclusive) as n
+    from interlock.jobs j
+    where j.status in ('running', 'checking', 'held')
+        or j.place in ('ready', 'delayed')
+    group by 1, 2
+)
+
+-- G2, G6: arrivals and jobs answer each other
+select 'request admitted without its job' as check_name,
+    format('%s/%s', q.tenant, q.id) as what
+from interlock.requests q
+where q.decision in ('accepted', 'buffered', 'replaced', 'parked')
+    and not exists (select from interlock.jobs j
+                    where j.tenant = q.tenant and j.id = q.id
+                        and j.decision = q.decision
+                        and j.work_key = q.work_key)
+
+union all
+select 'job without its request', format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+where j.rerun_of is null
+    and not exists (select from interlock.requests q
+                    where q.tenant = j.tenant and q.id = j.id)
+
+union all
+select 'job without its payload row', format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+where not exists (select from interlock.payloads p
+                  where p.tenant = j.tenant and p.job_id = j.id)
+
+union all
+select 'answer names a job that is not there',
+    format('%s/%s', q.tenant, q.id)
+from interlock.requests q
+cross join lateral unnest(array[q.job_id, q.active_job_id,
+                                q.superseded_job_id]) x (id)
+where x.id is not null
+    and not exists (select from interlock.jobs j
+                    where j.tenant = q.tenant and j.id = x.id)
+
+union all
+select 'duplicate of what is no first request',
+    format('%s/%s', q.tenant, q.id)
+from interlock.requests q
+left join interlock.requests f
+    on f.tenant = q.tenant and f.id = q.first_request
+where q.decision = 'duplicate'
+    and (f.id is null or f.decision = 'duplicate' or f.code >= 400
+         or f.source <> q.source
+         or f.idempotency_key is distinct from q.idempotency_key)
+
+union all
+select 'idempotency key held by a request that failed or is not there',
+    format('%s/%s/%s', i.tenant, i.source, i.key)
+from interlock.idempotency i
+left join interlock.requests q
+    on q.tenant = i.tenant and q.id = i.request_id
+where q.id is null or q.code >= 400 or q.source <> i.source
+    or q.idempotency_key is distinct from i.key
+
+-- G3: one owner per work key
+union all
+select 'more than one exclusive job at the head of a key',
+    format('%s/%s', h.tenant, h.work_key)
+from head h where h.n > 1
+
+union all
+select 'two exclusive attempts of one key at once',
+    format('%s/%s fences %s and %s', x.tenant, x.work_key, x.prev, x.fence)
+from (select l.tenant, l.work_key, l.fence, l.granted_at,
+          lag(l.fence) over w as prev,
+          lag(coalesce(l.ended_at, 'infinity')) over w as prev_end
+      from live l
+      join interlock.jobs j on j.tenant = l.tenant and j.id = l.job_id
+      where j.exclusive
+      window w as (partition by l.tenant, l.work_key order by l.fence)) x
+where x.prev_end > x.granted_at
+
+union all
+select 'running job without its lease', format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+where j.status = 'running'
+    and not exists (select from interlock.leases l
+                    where l.tenant = j.tenant and l.job_id = j.id
+                        and l.work_key = j.work_key
+                        and l.exclusive = j.exclusive)
+
+union all
+select 'lease without its running job',
+    format('%s/%s', l.tenant, l.attempt_id)
+from interlock.leases l
+where not exists (select from interlock.jobs j
+                  where j.tenant = l.tenant and j.id = l.job_id
+                      and j.status = 'running')
+
+-- G4: fences
+union all
+select 'fence given twice',
+    format('%s/%s %s', l.tenant, l.work_key, l.fence)
+from live l
+group by l.tenant, l.work_key, l.fence having count(*) > 1
+
+union all
+select 'work behind its fences', format('%s/%s', w.tenant, w.work_key)
+from interlock.works w
+where w.fence < (select max(l.fence) from live l
+                 where l.tenant = w.tenant and l.work_key = w.work_key)
+
+union all
+select 'job or attempt of a key that is not there',
+    format('%s/%s', x.tenant, x.work_key)
+from (select j.tenant, j.work_key, j.kind from interlock.jobs j
+      union select a.tenant, a.work_key, a.kind from interlock.attempts a
+      union select l.tenant, l.work_key, l.kind from interlock.leases l) x
+where not exists (select from interlock.works w
+                  where w.tenant = x.tenant and w.work_key = x.work_key
+                      and w.kind = x.kind)
+
+union all
+select 'attempt both live and ended',
+    format('%s/%s', l.tenant, l.attempt_id)
+from interlock.leases l
+join interlock.attempts a on a.tenant = l.tenant and a.id = l.attempt_id
+
+-- G7: every job ends, or something is there that will move it
+union all
+select 'waits behind nothing (a wake-up was lost)',
+    format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+where j.place = 'blocked'
+    and not exists (select from head h
+                    where h.tenant = j.tenant and h.work_key = j.work_key)
+
+union all
+select 'attempts miscounted', format('%s/%s has %s, not %s',
+    j.tenant, j.id, j.attempts, coalesce(x.n, 0))
+from interlock.jobs j
+left join (select l.tenant, l.job_id, count(*) filter (where l.counted) as n
+           from live l group by 1, 2) x
+    on x.tenant = j.tenant and x.job_id = j.id
+where j.attempts <> coalesce(x.n, 0)
+
+union all
+select 'more attempts than its policy allows',
+    format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+join interlock.kind_versions v on v.tenant = j.tenant and v.name = j.kind
+    and v.version = j.kind_version
+where j.attempts > v.max_attempts
+
+union all
+select 'superseded by no later job of its key',
+    format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+left join interlock.jobs s on s.tenant = j.tenant and s.id = j.superseded_by
+where j.status = 'superseded'
+    and (s.id is null or s.work_key <> j.work_key
+         or s.created_at < j.created_at)
+
+union all
+select 'job of no known policy', format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+where not exists (select from interlock.kind_versions v
+                  where v.tenant = j.tenant and v.name = j.kind
+                      and v.version = j.kind_version)
+
+-- G9: published results only move forward
+union all
+select 'published result is not there',
+    format('%s/%s', w.tenant, w.work_key)
+from interlock.works w
+where w.published_revision is not null
+    and not exists (select from interlock.results r
+                    where r.tenant = w.tenant and r.work_key = w.work_key
+                        and r.revision = w.published_revision
+                        and r.published and r.fence = w.published_fence)
+
+union all
+select 'a later published result has a lower fence or version',
+    format('%s/%s revision %s', x.tenant, x.work_key, x.revision)
+from (select r.tenant, r.work_key, r.revision, r.fence, r.version,
+          max(r.fence) over w as fence_before,
+          max(r.version) over w as version_before
+      from interlock.results r
+      where r.published
+      window w as (partition by r.tenant, r.work_key order by r.revision
+                   rows between unbounded preceding and 1 preceding)) x
+where x.fence <= x.fence_before or x.version < x.version_before
+
+union all
+select 'revisions have a gap', format('%s/%s', w.tenant, w.work_key)
+from interlock.works w
+where w.last_revision <> (select count(*) from interlock.results r
+                          where r.tenant = w.tenant
+                              and r.work_key = w.work_key)
+
+union all
+select 'succeeded without a result', format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+where j.status = 'succeeded'
+    and not exists (select from interlock.results r
+                    where r.tenant = j.tenant and r.work_key = j.work_key
+                        and r.revision = j.revision)
+
+union all
+select 'result of an attempt that did not complete',
+    format('%s/%s revision %s', r.tenant, r.work_key, r.revision)
+from interlock.results r
+where not exists (select from interlock.attempts a
+                  where a.tenant = r.tenant and a.id = r.attempt_id
+                      and a.call = 'complete' and a.fence = r.fence
+                      and a.job_id = r.job_id)
+
+union all
+select 'newest version is not that of its jobs',
+    format('%s/%s', w.tenant, w.work_key)
+from interlock.works w
+where w.max_version is distinct from (
+    select max(j.version) from interlock.jobs j
+    where j.tenant = w.tenant and j.work_key = w.work_key)
+
+order by 1, 2;
