@@ -66,7 +66,7 @@ int
 il_b64_decode(uint8_t *out, size_t cap, size_t *outlen, il_str_t in,
     il_b64_variant_e variant)
 {
-    size_t  n;
+    size_t  i, n;
 
     *outlen = 0;
 
@@ -76,6 +76,17 @@ il_b64_decode(uint8_t *out, size_t cap, size_t *outlen, il_str_t in,
 
     if (cap == 0) {
         return -1;
+    }
+
+    /*
+     * libsodium 1.0.18 compares characters as signed: "-", "_", "+" and "/"
+     * with the top bit set pass for themselves.
+     */
+
+    for (i = 0; i < in.len; i++) {
+        if ((uint8_t) in.data[i] >= 0x80) {
+            return -1;
+        }
     }
 
     /*

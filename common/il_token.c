@@ -244,16 +244,19 @@ il_paseto_verify(char *msg, size_t msg_cap, size_t *msglen, char *footer,
 void
 il_token_key_from_public(il_token_key_t *key, const uint8_t pk[32])
 {
-    uint8_t                   id[33];
+    uint8_t                   id[33], public[32];
     crypto_generichash_state  state;
 
-    memset(key, 0, sizeof(*key));
-    memcpy(key->pk, pk, sizeof(key->pk));
+    /* pk may be key's own, when a signing key is turned into a public one. */
+
+    memcpy(public, pk, sizeof(public));
+    sodium_memzero(key, sizeof(*key));
+    memcpy(key->pk, public, sizeof(key->pk));
 
     memcpy(key->paserk, IL_PASERK_K4PUBLIC, sizeof(IL_PASERK_K4PUBLIC) - 1);
     (void) il_b64_encode(key->paserk + sizeof(IL_PASERK_K4PUBLIC) - 1,
                          sizeof(key->paserk) - sizeof(IL_PASERK_K4PUBLIC) + 1,
-                         pk, 32, IL_B64_URL_NOPAD);
+                         public, sizeof(public), IL_B64_URL_NOPAD);
 
     (void) crypto_generichash_init(&state, NULL, 0, sizeof(id));
     (void) crypto_generichash_update(&state,

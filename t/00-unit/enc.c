@@ -209,6 +209,43 @@ base64_has_one_spelling(void **state)
 }
 
 
+/* Every byte in every place of a text that is valid otherwise. */
+
+static void
+every_byte_that_is_no_digit(void **state)
+{
+    char      text[8];
+    size_t    i, n;
+    uint8_t   out[6];
+    unsigned  c, std, url, hex;
+
+    (void) state;
+
+    for (i = 0; i < 8; i++) {
+        std = 0;
+        url = 0;
+        hex = 0;
+
+        for (c = 0; c < 256; c++) {
+            memcpy(text, "AAAAAAAA", 8);
+            text[i] = (char) c;
+
+            std += il_b64_decode(out, 6, &n, il_str(text, 8), IL_B64_STD)
+                   == 0;
+            url += il_b64_decode(out, 6, &n, il_str(text, 8),
+                                 IL_B64_URL_NOPAD) == 0;
+            hex += il_hex_decode(out, 4, il_str(text, 8)) == 0;
+        }
+
+        /* In the last place "=" is one more, with no bits lost behind. */
+
+        assert_int_equal(std, i == 7 ? 65 : 64);
+        assert_int_equal(url, 64);
+        assert_int_equal(hex, 22);
+    }
+}
+
+
 static void
 base64_keeps_to_its_buffers(void **state)
 {
@@ -432,6 +469,7 @@ main(void)
         cmocka_unit_test(base64_of_the_rfc),
         cmocka_unit_test(base64_traps),
         cmocka_unit_test(base64_has_one_spelling),
+        cmocka_unit_test(every_byte_that_is_no_digit),
         cmocka_unit_test(base64_keeps_to_its_buffers),
         cmocka_unit_test(utf8_every_code_point),
         cmocka_unit_test(utf8_every_three_bytes),
