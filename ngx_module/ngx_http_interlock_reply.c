@@ -226,6 +226,10 @@ ngx_http_interlock_send(ngx_http_request_t *r, ngx_uint_t status,
     out.buf = b;
     out.next = NULL;
 
+    /* an error page that led here must not lend its code to our answer */
+
+    r->err_status = 0;
+
     r->headers_out.status = status;
     r->headers_out.content_length_n = (off_t) len;
     r->headers_out.last_modified_time = -1;

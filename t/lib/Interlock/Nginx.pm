@@ -17,6 +17,7 @@ package Interlock::Nginx;
 # by ";":
 #
 #     status=500          the status line (default 202)
+#     posted=500          the same, for a POST only
 #     hold=NAME           answers only when $t->let_go(NAME) was called
 #     close               closes the connection instead of answering
 #     close-mid           closes it in the middle of the header
@@ -160,8 +161,8 @@ sub nginx_command {
     my ($self, @args) = @_;
 
     my @cmd = (($self->{binary} // $ENV{INTERLOCK_NGINX} // 'nginx'),
-        '-p', "$self->{dir}/", '-c', 'nginx.conf', '-e', 'logs/error.log',
-        @args);
+        '-p', "$self->{dir}/", '-c', 'nginx.conf', '-e',
+        @args ? 'logs/test.log' : 'logs/error.log', @args);
 
     # e.g. "valgrind --log-file=…"
     unshift @cmd, split ' ', $ENV{INTERLOCK_NGINX_WRAPPER}
@@ -225,6 +226,7 @@ sub start {
     if ($pid == 0) {
         my %env = ($self->sanitizer_env, %{ $self->{env} // {} });
         @ENV{keys %env} = values %env;
+        open STDOUT, '>', '/dev/null';
         open STDERR, '>>', "$self->{dir}/logs/stderr";
         exec $self->nginx_command or POSIX::_exit(127);
     }
@@ -425,6 +427,8 @@ sub start_backend {
     my $pid = fork // die "fork: $!";
     if ($pid == 0) {
         %live = ();
+        setpgrp;
+        open STDOUT, '>', '/dev/null';
         $SIG{CHLD} = 'IGNORE';
         $SIG{PIPE} = 'IGNORE';
         while (1) {
@@ -445,7 +449,7 @@ sub start_backend {
 sub stop_backend {
     my ($self) = @_;
     my $pid = delete $self->{backend} or return;
-    kill KILL => $pid;
+    kill KILL => $pid, -$pid;       # with those that hold an answer back
     waitpid $pid, 0;
     unlink "$self->{dir}/backend.sock";
 }
@@ -543,6 +547,7 @@ sub answer {
     }
 
     my $status = $do{status} // 202;
+    $status = $do{posted} if $do{posted} && $p->{REQUEST_METHOD} eq 'POST';
     my $decision = $do{decision} // 'accepted';
     my $id = sprintf '0198%04x-%04x-7%03x-8%03x-%08x%04x', map { int rand $_ }
         65536, 65536, 4096, 4096, 2 ** 32, 65536;
@@ -637,6 +642,7 @@ sub new {
 
 sub request {
     my ($self, $method, $path, $opt) = @_;
+    $self->{last} = 1 if $opt->{close};
     $self->send(request_text($method, $path, $opt));
 }
 
@@ -732,6 +738,7 @@ sub response {
     }
 
     $res->{json} = eval { JSON::PP->new->utf8->decode($res->{body}) };
+    CORE::close($self->{s}) if $self->{last};   # else nginx lingers
     return $res;
 }
 

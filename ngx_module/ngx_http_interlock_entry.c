@@ -1,0 +1,349 @@
+
+/*
+ * Copyright (C) the interlock authors
+ */
+
+
+/*
+ * Entries of a zone: a red-black tree by hash, and three queues: in flight by
+ * claim, done by answer, free.  Nothing here takes the lock.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "ngx_http_interlock_entry.h"
+
+
+/* how many of the oldest entries are looked at for an expired one */
+
+#define NGX_HTTP_INTERLOCK_SCAN  32
+
+
+static void ngx_http_interlock_rbtree_insert_value(ngx_rbtree_node_t *temp,
+    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
+static ngx_http_interlock_node_t *ngx_http_interlock_entry_alloc(
+    ngx_http_interlock_zone_sh_t *sh);
+
+
+void
+ngx_http_interlock_entry_forget(ngx_http_interlock_zone_sh_t *sh)
+{
+    ngx_rbtree_init(&sh->rbtree, &sh->sentinel,
+                    ngx_http_interlock_rbtree_insert_value);
+    ngx_queue_init(&sh->flight);
+    ngx_queue_init(&sh->done);
+    ngx_queue_init(&sh->free);
+
+    sh->used = 0;
+    sh->nflight = 0;
+    sh->ndone = 0;
+    sh->nstale = 0;
+}
+
+
+static void
+ngx_http_interlock_rbtree_insert_value(ngx_rbtree_node_t *temp,
+    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel)
+{
+    ngx_rbtree_node_t          **p;
+    ngx_http_interlock_node_t   *n, *t;
+
+    n = (ngx_http_interlock_node_t *) node;
+
+    for ( ;; ) {
+
+        if (node->key < temp->key) {
+            p = &temp->left;
+
+        } else if (node->key > temp->key) {
+            p = &temp->right;
+
+        } else {
+            t = (ngx_http_interlock_node_t *) temp;
+
+            p = (ngx_memcmp(n->rest, t->rest, sizeof(n->rest)) < 0)
+                ? &temp->left : &temp->right;
+        }
+
+        if (*p == sentinel) {
+            break;
+        }
+
+        temp = *p;
+    }
+
+    *p = node;
+    node->parent = temp;
+    node->left = sentinel;
+    node->right = sentinel;
+    ngx_rbt_red(node);
+}
+
+
+ngx_http_interlock_node_t *
+ngx_http_interlock_entry_lookup(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_id_t *id)
+{
+    ngx_int_t                   rc;
+    ngx_rbtree_key_t            key;
+    ngx_rbtree_node_t          *node, *sentinel;
+    ngx_http_interlock_node_t  *n;
+
+    ngx_memcpy(&key, id->hash, 8);
+
+    node = sh->rbtree.root;
+    sentinel = sh->rbtree.sentinel;
+
+    while (node != sentinel) {
+
+        if (key < node->key) {
+            node = node->left;
+            continue;
+        }
+
+        if (key > node->key) {
+            node = node->right;
+            continue;
+        }
+
+        n = (ngx_http_interlock_node_t *) node;
+
+        rc = ngx_memcmp(id->hash + 8, n->rest, sizeof(n->rest));
+
+        if (rc == 0) {
+            return n;
+        }
+
+        node = (rc < 0) ? node->left : node->right;
+    }
+
+    return NULL;
+}
+
+
+ngx_uint_t
+ngx_http_interlock_entry_live(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node)
+{
+    if ((int32_t) (node->expires - ngx_http_interlock_now()) <= 0) {
+        return 0;
+    }
+
+    return node->state == NGX_HTTP_INTERLOCK_S_FLIGHT
+           || node->generation == sh->generation;
+}
+
+
+ngx_http_interlock_claim_e
+ngx_http_interlock_entry_judge(ngx_http_interlock_node_t *node,
+    ngx_http_interlock_id_t *id, ngx_http_interlock_answer_t *answer)
+{
+    if (ngx_memcmp(node->check, id->check, sizeof(node->check)) != 0) {
+        return NGX_HTTP_INTERLOCK_CLAIM_MISMATCH;
+    }
+
+    if (node->state == NGX_HTTP_INTERLOCK_S_FLIGHT) {
+        return NGX_HTTP_INTERLOCK_CLAIM_BUSY;
+    }
+
+    answer->code = node->code;
+    answer->decision = node->decision;
+    answer->status = node->status;
+    answer->reason = node->reason;
+    answer->has = node->has;
+    ngx_memcpy(answer->ids, node->u.ids, sizeof(answer->ids));
+
+    return NGX_HTTP_INTERLOCK_CLAIM_DONE;
+}
+
+
+ngx_http_interlock_node_t *
+ngx_http_interlock_entry_add(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_id_t *id, ngx_msec_t in_flight)
+{
+    ngx_http_interlock_node_t  *node;
+
+    node = ngx_http_interlock_entry_alloc(sh);
+
+    if (node == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(node, sizeof(ngx_http_interlock_node_t));
+
+    ngx_memcpy(&node->key, id->hash, 8);
+    ngx_memcpy(node->rest, id->hash + 8, sizeof(node->rest));
+    ngx_memcpy(node->check, id->check, sizeof(node->check));
+
+    node->state = NGX_HTTP_INTERLOCK_S_FLIGHT;
+    node->expires = ngx_http_interlock_now()
+                    + (uint32_t) ((in_flight + 99) / 100);
+    node->u.owner = ++sh->owner;
+
+    ngx_rbtree_insert(&sh->rbtree, (ngx_rbtree_node_t *) node);
+    ngx_queue_insert_head(&sh->flight, &node->queue);
+    sh->nflight++;
+
+    return node;
+}
+
+
+void
+ngx_http_interlock_entry_done(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node, ngx_http_interlock_answer_t *answer,
+    time_t seconds)
+{
+    ngx_queue_remove(&node->queue);
+    sh->nflight--;
+
+    node->state = NGX_HTTP_INTERLOCK_S_DONE;
+    node->generation = sh->generation;
+    node->code = answer->code;
+    node->decision = answer->decision;
+    node->status = answer->status;
+    node->reason = answer->reason;
+    node->has = answer->has;
+    node->expires = ngx_http_interlock_now() + (uint32_t) seconds * 10;
+    ngx_memcpy(node->u.ids, answer->ids, sizeof(node->u.ids));
+
+    ngx_queue_insert_head(&sh->done, &node->queue);
+    sh->ndone++;
+}
+
+
+void
+ngx_http_interlock_entry_remove(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node)
+{
+    if (node->state == NGX_HTTP_INTERLOCK_S_FLIGHT) {
+        sh->nflight--;
+
+    } else {
+        sh->ndone--;
+
+        if (node->generation != sh->generation) {
+            sh->nstale--;
+        }
+    }
+
+    ngx_queue_remove(&node->queue);
+    ngx_rbtree_delete(&sh->rbtree, (ngx_rbtree_node_t *) node);
+    ngx_queue_insert_head(&sh->free, &node->queue);
+}
+
+
+void
+ngx_http_interlock_entry_expire(ngx_http_interlock_zone_sh_t *sh)
+{
+    ngx_uint_t                  i;
+    ngx_queue_t                *q;
+    ngx_http_interlock_node_t  *node;
+
+    for (i = 0; i < 2 && !ngx_queue_empty(&sh->flight); i++) {
+        q = ngx_queue_last(&sh->flight);
+        node = ngx_queue_data(q, ngx_http_interlock_node_t, queue);
+
+        if (ngx_http_interlock_entry_live(sh, node)) {
+            break;
+        }
+
+        sh->expired++;
+        ngx_http_interlock_entry_remove(sh, node);
+    }
+
+    for (i = 0; i < 2 && !ngx_queue_empty(&sh->done); i++) {
+        q = ngx_queue_last(&sh->done);
+        node = ngx_queue_data(q, ngx_http_interlock_node_t, queue);
+
+        if (ngx_http_interlock_entry_live(sh, node)) {
+            break;
+        }
+
+        ngx_http_interlock_entry_remove(sh, node);
+    }
+}
+
+
+/*
+ * A free node; else that of an expired answer among the oldest ones; else that
+ * of the oldest answer.  Entries in flight are never given up: their requests
+ * are with the backend now.
+ */
+
+static ngx_http_interlock_node_t *
+ngx_http_interlock_entry_alloc(ngx_http_interlock_zone_sh_t *sh)
+{
+    ngx_uint_t                  i;
+    ngx_queue_t                *q;
+    ngx_http_interlock_node_t  *node;
+
+    if (ngx_queue_empty(&sh->free)) {
+
+        if (sh->used < sh->capacity) {
+            return &sh->nodes[sh->used++];
+        }
+
+        if (ngx_queue_empty(&sh->done)) {
+            return NULL;
+        }
+
+        q = ngx_queue_last(&sh->done);
+
+        for (i = 0;
+             i < NGX_HTTP_INTERLOCK_SCAN && q != ngx_queue_sentinel(&sh->done);
+             i++)
+        {
+            node = ngx_queue_data(q, ngx_http_interlock_node_t, queue);
+
+            if (!ngx_http_interlock_entry_live(sh, node)) {
+                goto found;
+            }
+
+            q = ngx_queue_prev(q);
+        }
+
+        q = ngx_queue_last(&sh->done);
+        node = ngx_queue_data(q, ngx_http_interlock_node_t, queue);
+        sh->evicted++;
+
+    found:
+
+        ngx_http_interlock_entry_remove(sh, node);
+    }
+
+    q = ngx_queue_head(&sh->free);
+    ngx_queue_remove(q);
+
+    return ngx_queue_data(q, ngx_http_interlock_node_t, queue);
+}
+
+
+void
+ngx_http_interlock_entry_epoch(ngx_http_interlock_zone_sh_t *sh,
+    ngx_str_t *epoch)
+{
+    if (epoch->len > NGX_HTTP_INTERLOCK_EPOCH_MAX
+        || (epoch->len == sh->epoch_len
+            && ngx_memcmp(epoch->data, sh->epoch, epoch->len) == 0))
+    {
+        return;
+    }
+
+    if (sh->epoch_len) {
+        sh->epochs++;
+        sh->generation++;
+        sh->nstale = sh->ndone;
+
+        if (sh->generation == 0) {
+
+            /* it wrapped: an old entry could look like a new one */
+
+            ngx_http_interlock_entry_forget(sh);
+        }
+    }
+
+    sh->epoch_len = epoch->len;
+    ngx_memcpy(sh->epoch, epoch->data, epoch->len);
+}

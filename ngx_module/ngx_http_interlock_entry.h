@@ -1,0 +1,145 @@
+
+/*
+ * Copyright (C) the interlock authors
+ */
+
+
+#ifndef _NGX_HTTP_INTERLOCK_ENTRY_H_INCLUDED_
+#define _NGX_HTTP_INTERLOCK_ENTRY_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "ngx_http_interlock_zone.h"
+
+
+/*
+ * The inside of a zone, for ngx_http_interlock_zone.c alone: it holds the
+ * lock, and has raised the dirty flag before whatever changes something.
+ */
+
+
+#define NGX_HTTP_INTERLOCK_S_FLIGHT  1
+#define NGX_HTTP_INTERLOCK_S_DONE    2
+
+
+/*
+ * One entry.  The first fields are those of ngx_rbtree_node_t up to its
+ * colour; ours follow where its padding would be.  Times are in tenths of a
+ * second of ngx_current_msec, which is monotonic and the same in all workers;
+ * 32 bits of them wrap after 13 years, so signed differences do.
+ */
+
+typedef struct {
+    ngx_rbtree_key_t                key;        /* first half of the hash */
+    ngx_rbtree_node_t              *left;
+    ngx_rbtree_node_t              *right;
+    ngx_rbtree_node_t              *parent;
+    u_char                          color;
+    u_char                          state;
+    u_char                          generation; /* done: of the epoch */
+    u_char                          code;
+    u_char                          decision;
+    u_char                          status;
+    u_char                          reason;
+    u_char                          has;
+    ngx_queue_t                     queue;
+    u_char                          rest[IL_ENTRY_BYTES - 8];
+    u_char                          check[NGX_HTTP_INTERLOCK_CHECK_BYTES];
+    uint32_t                        expires;
+    union {
+        uint64_t                    owner;      /* in flight */
+        u_char                      ids[3][IL_UUID_BYTES];  /* done */
+    } u;
+} ngx_http_interlock_node_t;
+
+
+_Static_assert(sizeof(ngx_http_interlock_node_t) == 128,
+               "an entry is 128 bytes");
+
+
+struct ngx_http_interlock_zone_sh_s {
+    uint64_t                        magic;
+    size_t                          node_size;
+    volatile ngx_uint_t             dirty;      /* a change is under way */
+
+    u_char                          key[IL_ENTRY_KEY];
+
+    /* everything down to "counters" is protected by shpool->mutex */
+
+    ngx_rbtree_t                    rbtree;
+    ngx_rbtree_node_t               sentinel;
+    ngx_queue_t                     flight;     /* newest first, by claim */
+    ngx_queue_t                     done;       /* newest first, by answer */
+    ngx_queue_t                     free;
+    ngx_http_interlock_node_t      *nodes;
+    ngx_uint_t                      capacity;
+    ngx_uint_t                      used;       /* bump pointer */
+
+    uint64_t                        owner;      /* last one handed out */
+    u_char                          generation;
+    size_t                          epoch_len;
+    u_char                          epoch[NGX_HTTP_INTERLOCK_EPOCH_MAX];
+
+    ngx_uint_t                      nflight;
+    ngx_uint_t                      ndone;
+    ngx_uint_t                      nstale;     /* done, of older epochs */
+    uint64_t                        evicted;
+    uint64_t                        expired;
+    uint64_t                        no_room;
+    uint64_t                        rebuilt;
+    uint64_t                        epochs;
+
+    ngx_http_interlock_counters_t  *counters;
+};
+
+
+#define ngx_http_interlock_now()                                              \
+    ((uint32_t) ((uint64_t) ngx_current_msec / 100))
+
+
+#pragma GCC visibility push(hidden)
+
+/* Makes everything free, in constant time: no node is touched. */
+void ngx_http_interlock_entry_forget(ngx_http_interlock_zone_sh_t *sh);
+
+/* The entry of this hash, or NULL; it may be expired. */
+ngx_http_interlock_node_t *ngx_http_interlock_entry_lookup(
+    ngx_http_interlock_zone_sh_t *sh, ngx_http_interlock_id_t *id);
+
+/* 1 unless it is expired or, if done, of an epoch that is over. */
+ngx_uint_t ngx_http_interlock_entry_live(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node);
+
+/* What a live entry says to this request: BUSY, DONE or MISMATCH. */
+ngx_http_interlock_claim_e ngx_http_interlock_entry_judge(
+    ngx_http_interlock_node_t *node, ngx_http_interlock_id_t *id,
+    ngx_http_interlock_answer_t *answer);
+
+/* A new entry in flight, with an owner of its own; NULL if there is no room,
+ * that is if everything is in flight. */
+ngx_http_interlock_node_t *ngx_http_interlock_entry_add(
+    ngx_http_interlock_zone_sh_t *sh, ngx_http_interlock_id_t *id,
+    ngx_msec_t in_flight);
+
+/* From in flight to done. */
+void ngx_http_interlock_entry_done(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node, ngx_http_interlock_answer_t *answer,
+    time_t seconds);
+
+void ngx_http_interlock_entry_remove(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node);
+
+/* Removes expired entries, at most two of each queue: the work per claim
+ * stays bounded. */
+void ngx_http_interlock_entry_expire(ngx_http_interlock_zone_sh_t *sh);
+
+/* Notes the epoch; if it changed, no done entry is live any more. */
+void ngx_http_interlock_entry_epoch(ngx_http_interlock_zone_sh_t *sh,
+    ngx_str_t *epoch);
+
+#pragma GCC visibility pop
+
+
+#endif /* _NGX_HTTP_INTERLOCK_ENTRY_H_INCLUDED_ */

@@ -1,0 +1,286 @@
+# Every directive, right and wrong: nginx -t accepts it, or says which
+# directive, which value, which line.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+
+use Interlock::Nginx;
+use Test::More;
+
+my $t = Interlock::Nginx->new;
+$t->secret(github => "s3cret\n");
+$t->secret(empty => '');
+$t->secret(std => "v1,whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n");
+$t->write_file('secrets/open', "s3cret\n", 0644);
+$t->write_file('secrets/wide', "s3cret\n", 0666);
+mkdir $t->dir . '/secrets/dir';
+
+my $ZONE = 'interlock_zone zone=z:1m;';
+my $NAMES = 'interlock_tenant demo; interlock_source s;';
+
+# Checks one configuration: http level, location level, what nginx says.
+sub conf {
+    my ($name, $http, $location, $ok, @said) = @_;
+
+    local $t->{http} = $http;
+    local $t->{server} = "location /in/ {\n$location\n}";
+    my ($code, $said) = $t->test_config;
+    is($code == 0 ? 1 : 0, $ok, $name) or diag($said);
+    like($said, $_, "$name: says so") for @said;
+    unlike($said, qr/\[warn\]/, "$name: no warning") if $ok && !@said;
+
+    # (unknown variables are found by nginx, at the end and without a line)
+    like($said, qr/nginx\.conf:\d+$/m, "$name: names the line")
+        unless $ok || $said =~ /unknown "nothing" variable/;
+}
+
+sub good { my ($name, $http, $loc, @said) = @_;
+    conf($name, $http, $loc, 1, @said) }
+sub bad { my ($name, $http, $loc, @said) = @_;
+    conf($name, $http, $loc, 0, @said) }
+
+
+# interlock_zone
+
+good('zone', $ZONE, '');
+good('zone: all parameters', 'interlock_zone zone=z:64k done=1h in_flight=5s;',
+    '');
+bad('zone: no parameter', 'interlock_zone done=1h;', '',
+    qr/"interlock_zone" must have the "zone" parameter/);
+bad('zone: no size', 'interlock_zone zone=z;', '',
+    qr/invalid zone size "zone=z" in "interlock_zone"/);
+bad('zone: bad size', 'interlock_zone zone=z:1x;', '',
+    qr/invalid zone size "zone=z:1x"/);
+bad('zone: no name', 'interlock_zone zone=:1m;', '', qr/invalid zone size/);
+bad('zone: too small', 'interlock_zone zone=z:32k;', '', qr/too small/);
+bad('zone: bad time', "interlock_zone zone=z:1m done=x;", '',
+    qr/invalid parameter "done=x" in "interlock_zone"/);
+bad('zone: no time', "interlock_zone zone=z:1m in_flight=0;", '',
+    qr/invalid parameter "in_flight=0"/);
+bad('zone: done too long', "interlock_zone zone=z:1m done=2y;", '',
+    qr/invalid parameter "done=2y"/);
+bad('zone: unknown parameter', "interlock_zone zone=z:1m foo=1;", '',
+    qr/invalid parameter "foo=1"/);
+bad('zone: twice', "$ZONE interlock_zone zone=z:1m;", '',
+    qr/duplicate zone "z" in "interlock_zone"/);
+bad('zone: in a location', '', $ZONE,
+    qr/"interlock_zone" directive is not allowed here/);
+good('zones: two', "$ZONE interlock_zone zone=y:1m;", '');
+
+
+# interlock
+
+my $KEY = 'interlock_idempotency_key $http_idempotency_key;';
+
+good('interlock', $ZONE, "$NAMES interlock zone=z; $KEY fastcgi_pass backend;");
+good('interlock: zone below', '',
+    "$NAMES interlock zone=late; $KEY fastcgi_pass backend; }"
+    . ' } interlock_zone zone=late:1m; server { location / {');
+good('interlock: off', $ZONE, "interlock off; $NAMES $KEY");
+good('interlock: of the server', "$ZONE server { interlock zone=z; $NAMES"
+    . " location / { $KEY fastcgi_pass backend; } listen 127.0.0.1:1; }", '');
+bad('interlock: unknown zone', $ZONE, "$NAMES interlock zone=y; $KEY",
+    qr/unknown zone "y" in "interlock" of location "\/in\/"/);
+bad('interlock: other word', $ZONE, 'interlock on;',
+    qr/invalid parameter "on" in "interlock"/);
+bad('interlock: no name', $ZONE, 'interlock zone=;',
+    qr/invalid parameter "zone="/);
+bad('interlock: twice', $ZONE, 'interlock off; interlock off;',
+    qr/"interlock" directive is duplicate/);
+bad('interlock: at http', "$ZONE interlock zone=z;", '', qr/not allowed here/);
+good('interlock: without a key', $ZONE, 'interlock zone=z; fastcgi_pass backend;',
+    qr/\[warn\].*"interlock" has no effect in a location without "interlock_idempotency_key"/);
+bad('interlock: no tenant', $ZONE,
+    "interlock zone=z; interlock_source s; $KEY fastcgi_pass backend;",
+    qr/"interlock_idempotency_key" in location "\/in\/" needs "interlock_tenant"/);
+bad('interlock: no source', $ZONE,
+    "interlock zone=z; interlock_tenant s; $KEY fastcgi_pass backend;",
+    qr/needs "interlock_source"/);
+
+
+# names
+
+for my $d (qw(tenant source kind)) {
+    good("$d: a name", '', "interlock_$d a-1.b_c;");
+    good("$d: a variable", '', "interlock_$d \$http_x;");
+    bad("$d: not a name", '', "interlock_$d A;",
+        qr/invalid value "A" in "interlock_$d"/);
+    bad("$d: empty", '', "interlock_$d '';", qr/invalid value ""/);
+    bad("$d: too long", '', "interlock_$d " . 'a' x 65 . ';',
+        qr/invalid value/);
+    bad("$d: twice", '', "interlock_$d a; interlock_$d b;",
+        qr/"interlock_$d" directive is duplicate/);
+    bad("$d: unknown variable", '', "interlock_$d \$nothing;",
+        qr/unknown "nothing" variable/);
+}
+
+
+# interlock_verify
+
+my $dir = $t->dir;
+
+good('verify', '', 'interlock_verify github secret=secrets/github;');
+good('verify: absolute path', '',
+    "interlock_verify github secret=$dir/secrets/github;");
+good('verify: tolerance', '',
+    'interlock_verify stripe secret=secrets/github tolerance=10m;');
+good('verify: hmac', '', 'interlock_verify hmac secret=secrets/github'
+    . ' header=X-Sig prefix=v1= algorithm=sha512 encoding=base64'
+    . ' "signed={timestamp:X-Time}.{url}.{body}" url=https://x.test$request_uri;');
+good('verify: token', '',
+    'interlock_verify token secret=secrets/github header=X-Token;');
+bad('verify: no secret', '', 'interlock_verify github;',
+    qr/"interlock_verify github" must have the "secret" parameter/);
+bad('verify: empty path', '', 'interlock_verify github secret=;',
+    qr/must have the "secret" parameter/);
+bad('verify: unknown scheme', '',
+    'interlock_verify foo secret=secrets/github;',
+    qr/invalid scheme in "interlock_verify": unknown signature scheme "foo", known are: .*github/);
+bad('verify: unknown argument', '',
+    'interlock_verify github secret=secrets/github foo=1;',
+    qr/invalid parameter "foo=1" in "interlock_verify"/);
+bad('verify: not an argument', '',
+    'interlock_verify github secret=secrets/github foo;',
+    qr/invalid parameter "foo" in "interlock_verify"/);
+bad('verify: an argument of another scheme', '',
+    'interlock_verify github secret=secrets/github tolerance=5m;',
+    qr/invalid parameter "tolerance=5m".*no argument/);
+bad('verify: bad tolerance', '',
+    'interlock_verify stripe secret=secrets/github tolerance=0;',
+    qr/invalid parameter "tolerance=0"/);
+bad('verify: hmac without header', '',
+    'interlock_verify hmac secret=secrets/github;',
+    qr/incomplete "interlock_verify hmac": header= is missing/);
+bad('verify: unknown variable in url', '',
+    'interlock_verify hmac secret=secrets/github header=x url=$nothing;',
+    qr/unknown "nothing" variable/);
+bad('verify: twice', '', 'interlock_verify github secret=secrets/github;'
+    . 'interlock_verify github secret=secrets/github;',
+    qr/"interlock_verify" directive is duplicate/);
+bad('secret: missing', '', 'interlock_verify github secret=secrets/none;',
+    qr/can not read "secret=secrets\/none" in "interlock_verify": open\(\) "\Q$dir\E\/secrets\/none" failed \(2: No such file/);
+bad('secret: empty', '', 'interlock_verify github secret=secrets/empty;',
+    qr/secret file ".*empty" in "interlock_verify" is empty/);
+bad('secret: a directory', '', 'interlock_verify github secret=secrets/dir;',
+    qr/is not a regular file/);
+bad('secret: anybody may write it', '',
+    'interlock_verify github secret=secrets/wide;',
+    qr/may be written by everybody/);
+good('secret: anybody may read it', '',
+    'interlock_verify github secret=secrets/open;',
+    qr/\[warn\].*may be read by everybody/);
+bad('secret: of another form', '',
+    'interlock_verify standard secret=secrets/std;',
+    qr/invalid secret file ".*std" in "interlock_verify": .*line 1/);
+{
+    local $t->{server} =
+        'location / { interlock_verify standard secret=secrets/std; }';
+    my (undef, $said) = $t->test_config;
+    unlike($said, qr/MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw/,
+        'a secret is never shown');
+}
+SKIP: {
+    skip 'root reads everything', 1 if $> == 0;
+    $t->write_file('secrets/closed', "s3cret\n", 0);
+    bad('secret: unreadable', '',
+        'interlock_verify github secret=secrets/closed;', qr/13: Permission/);
+}
+
+
+# interlock_work_key
+
+good('work key', '', 'interlock_work_key a $http_x b-${http_y};');
+good('work key: global', '', 'interlock_work_key global nightly;');
+bad('work key: constant', '', 'interlock_work_key nightly run;',
+    qr/no variable in "interlock_work_key" beginning with "nightly".*"global"/);
+bad('work key: global is not first', '', 'interlock_work_key run global;',
+    qr/no variable in "interlock_work_key"/);
+bad('work key: empty part', '', 'interlock_work_key $http_x "";',
+    qr/empty part "" in "interlock_work_key"/);
+bad('work key: too many parts', '',
+    'interlock_work_key ' . join(' ', ('$http_x') x 17) . ';',
+    qr/too many parts in "interlock_work_key"/);
+bad('work key: no parts', '', 'interlock_work_key;',
+    qr/invalid number of arguments in "interlock_work_key"/);
+bad('work key: twice', '', 'interlock_work_key $http_x;' x 2,
+    qr/"interlock_work_key" directive is duplicate/);
+
+
+# interlock_idempotency_key
+
+good("key: $_", '', "interlock_idempotency_key \$http_x $_;")
+    for qw(required optional body);
+good('key: only of the body', '', 'interlock_idempotency_key "" body;');
+bad('key: other word', '', 'interlock_idempotency_key $http_x maybe;',
+    qr/invalid parameter "maybe" in "interlock_idempotency_key"/);
+bad('key: constant', '', 'interlock_idempotency_key x;',
+    qr/no variable in "interlock_idempotency_key x"/);
+bad('key: empty', '', 'interlock_idempotency_key "" optional;',
+    qr/no variable in "interlock_idempotency_key/);
+bad('key: twice', '', 'interlock_idempotency_key $http_x;' x 2,
+    qr/"interlock_idempotency_key" directive is duplicate/);
+
+
+# interlock_json
+
+good('json', 'interlock_json $a /x;', 'interlock_json $b ""; '
+    . 'interlock_json $c /a~1b/0;');
+good('json: one variable, two pointers', '', 'interlock_json $a /x; '
+    . 'location /in/b { interlock_json $a /y; }');
+bad('json: not a variable', '', 'interlock_json a /x;',
+    qr/invalid variable name "a" in "interlock_json"/);
+bad('json: no name', '', 'interlock_json $ /x;', qr/invalid variable name "\$"/);
+bad('json: bad pointer', '', 'interlock_json $a x;',
+    qr/invalid JSON pointer "x" in "interlock_json"/);
+bad('json: bad escape', '', 'interlock_json $a /~2;',
+    qr/invalid JSON pointer "\/~2"/);
+bad('json: twice', '', 'interlock_json $a /x; interlock_json $a /y;',
+    qr/duplicate variable "\$a" in "interlock_json"/);
+bad('json: nginx has it', '', 'interlock_json $host /x;',
+    qr/variable/);
+
+
+# the rest
+
+good("mismatch: $_", '', "interlock_mismatch $_;") for qw(reject first);
+bad('mismatch: other', '', 'interlock_mismatch last;',
+    qr/invalid value "last"/);
+good('wait', '', 'interlock_wait 500ms;');
+good('wait: not at all', '', 'interlock_wait 0;');
+bad('wait: other', '', 'interlock_wait x;',
+    qr/"interlock_wait" directive invalid value/);
+good('dry run', '', 'interlock_dry_run on;');
+bad('dry run: other', '', 'interlock_dry_run maybe;',
+    qr/invalid value "maybe" in "interlock_dry_run"/);
+good('status', $ZONE, 'interlock_status;');
+good("status: $_", $ZONE, "interlock_status $_;") for qw(json prometheus);
+bad('status: other', $ZONE, 'interlock_status xml;',
+    qr/invalid parameter "xml" in "interlock_status"/);
+bad('status: twice', $ZONE, 'interlock_status; interlock_status;',
+    qr/"interlock_status" directive is duplicate/);
+
+
+# what does not go together
+
+bad('fastcgi_request_buffering off', $ZONE, "$NAMES interlock zone=z; $KEY"
+    . ' fastcgi_request_buffering off; fastcgi_pass backend;',
+    qr/"fastcgi_request_buffering off" can not be used in location "\/in\/"/);
+bad('proxy_request_buffering off', $ZONE, "$NAMES interlock zone=z; $KEY"
+    . ' proxy_request_buffering off; proxy_pass http://127.0.0.1:1;',
+    qr/"proxy_request_buffering off" can not be used/);
+good('fastcgi_request_buffering off elsewhere', $ZONE,
+    'fastcgi_request_buffering off; fastcgi_pass backend;');
+good('in_flight below the read timeout', 'interlock_zone zone=z:1m in_flight=5s;',
+    "$NAMES interlock zone=z; $KEY fastcgi_pass backend;",
+    qr/\[warn\].*"fastcgi_read_timeout" of location "\/in\/" is not below "in_flight="/);
+
+my $all = join ' ', map { "\$interlock_$_" } qw(decision tenant source kind
+    work_key idempotency_key fingerprint verified job_id effect_id
+    effect_state reject_reason mismatch);
+good('variables', "log_format l '$all';", 'access_log logs/a l;');
+
+$t->finish;
+done_testing();
