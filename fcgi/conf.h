@@ -13,7 +13,8 @@
 
 #include "il_str.h"
 
-#define IL_CONF_ERR_CAP  512
+#define IL_CONF_ERR_CAP    512
+#define IL_CONF_BATCH_MAX  5000      /* the greatest batch_max */
 
 typedef struct {
     char     *listen;               /* path of the unix socket */

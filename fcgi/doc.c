@@ -1,0 +1,343 @@
+/*
+ * doc.c: works, results and kinds: each one call of the read lane, whose
+ * answer is a JSON text made by the database.
+ */
+
+#include "il_json.h"
+#include "il_key.h"
+#include "il_time.h"
+#include "route.h"
+#include "server.h"
+
+
+typedef struct {
+    il_read_t     read;
+    il_req_t     *r;
+    il_str_t      text;
+    int64_t       number;          /* -1: none */
+    const char   *missing;
+} il_doc_t;
+
+
+static il_doc_t *
+il_doc_new(il_req_t *r, const char *sql, const char *signature,
+    void (*put)(il_read_t *read, il_db_args_t *args),
+    void (*done)(il_read_t *read, il_db_result_t *res, il_problem_e p))
+{
+    il_doc_t  *d;
+
+    d = il_pool_get(&r->pool, sizeof(il_doc_t));
+    if (d == NULL) {
+        il_req_internal(r);
+        return NULL;
+    }
+
+    d->r = r;
+    d->text = r->args[0];
+    d->number = -1;
+    d->missing = "There is no such work.";
+    d->read.sql = sql;
+    d->read.signature = signature;
+    d->read.put = put;
+    d->read.done = done;
+
+    return d;
+}
+
+
+static void
+il_doc_queue(il_doc_t *d)
+{
+    if (il_lane_put(&il_srv.read, &d->read.item) != 0) {
+        il_req_unavailable(d->r);
+    }
+}
+
+
+static void
+il_doc_put(il_read_t *read, il_db_args_t *args)
+{
+    il_doc_t  *d = (il_doc_t *) read;
+
+    il_db_put_int(args, 0, d->r->who.tenant);
+    il_db_put_text(args, 1, d->text);
+}
+
+
+/* The first row's doc, or 404. */
+
+static void
+il_doc_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+{
+    il_doc_t  *d = (il_doc_t *) read;
+    il_req_t  *r = d->r;
+
+    if (res == NULL) {
+        il_req_fail_item(&r->item, p);
+        return;
+    }
+
+    if (il_db_rows(res) == 0) {
+        il_req_problem(r, IL_P_NOT_FOUND, d->missing);
+        return;
+    }
+
+    il_buf_add(il_req_json(r, 200),
+               il_db_cell(res, 0, il_db_column(res, "doc")));
+    il_req_done(r);
+}
+
+
+/* ------------------------------------------------------------------- works */
+
+
+static int
+il_doc_key(il_req_t *r)
+{
+    il_key_rc_e  rc;
+
+    rc = il_key_check(r->args[0]);
+
+    if (rc != IL_KEY_OK) {
+        il_req_problem(r, rc == IL_KEY_INCOMPLETE ? IL_P_WORK_KEY_INCOMPLETE
+                                                  : IL_P_WORK_KEY_INVALID,
+                       il_key_strerror(rc));
+        return -1;
+    }
+
+    return 0;
+}
+
+
+void
+il_look_work(il_req_t *r)
+{
+    il_doc_t  *d;
+
+    if (il_doc_key(r) != 0) {
+        return;
+    }
+
+    d = il_doc_new(r, "select * from interlock.work_get($1, $2)", "IT",
+                   il_doc_put, il_doc_done);
+    if (d != NULL) {
+        il_doc_queue(d);
+    }
+}
+
+
+static void
+il_doc_put_result(il_read_t *read, il_db_args_t *args)
+{
+    il_doc_t  *d = (il_doc_t *) read;
+
+    il_doc_put(read, args);
+
+    if (d->number < 0) {
+        il_db_put_null(args, 2);
+
+    } else {
+        il_db_put_int(args, 2, (int32_t) d->number);
+    }
+}
+
+
+void
+il_look_result(il_req_t *r)
+{
+    int64_t    number;
+    il_str_t   revision;
+    il_doc_t  *d;
+
+    if (il_doc_key(r) != 0) {
+        return;
+    }
+
+    number = -1;
+    revision = il_route_query(r, "revision");
+
+    if (revision.data != NULL && il_digits_parse(revision, 9, &number) != 0) {
+        il_req_problem(r, IL_P_FIELD_INVALID,
+                       "\"revision\" must be a whole number.");
+        return;
+    }
+
+    d = il_doc_new(r, "select * from interlock.work_result($1, $2, $3)",
+                   "ITI", il_doc_put_result, il_doc_done);
+    if (d == NULL) {
+        return;
+    }
+
+    d->number = number;
+    d->missing = "There is no such result.";
+    il_doc_queue(d);
+}
+
+
+/* ------------------------------------------------------------------- kinds */
+
+
+static void
+il_doc_put_tenant(il_read_t *read, il_db_args_t *args)
+{
+    il_doc_t  *d = (il_doc_t *) read;
+
+    il_db_put_int(args, 0, d->r->who.tenant);
+}
+
+
+static void
+il_doc_list_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+{
+    int        col;
+    size_t     row;
+    il_buf_t  *b;
+    il_doc_t  *d = (il_doc_t *) read;
+
+    if (res == NULL) {
+        il_req_fail_item(&d->r->item, p);
+        return;
+    }
+
+    col = il_db_column(res, "doc");
+    b = il_req_json(d->r, 200);
+    il_buf_puts(b, "{\"items\":[");
+
+    for (row = 0; row < il_db_rows(res); row++) {
+        il_buf_puts(b, row == 0 ? "" : ",");
+        il_buf_add(b, il_db_cell(res, row, col));
+    }
+
+    il_buf_puts(b, "],\"next\":null}");
+    il_req_done(d->r);
+}
+
+
+void
+il_kind_list(il_req_t *r)
+{
+    il_doc_t  *d;
+
+    d = il_doc_new(r, "select * from interlock.kind_list($1)", "I",
+                   il_doc_put_tenant, il_doc_list_done);
+    if (d != NULL) {
+        il_doc_queue(d);
+    }
+}
+
+
+void
+il_kind_get(il_req_t *r)
+{
+    il_doc_t  *d;
+
+    if (!il_name_valid(r->args[0])) {
+        il_req_problem(r, IL_P_KIND_UNKNOWN, "There is no such kind.");
+        return;
+    }
+
+    d = il_doc_new(r, "select * from interlock.kind_get($1, $2)", "IT",
+                   il_doc_put, il_doc_done);
+    if (d != NULL) {
+        d->missing = "There is no such kind.";
+        il_doc_queue(d);
+    }
+}
+
+
+/* A row with a problem, or a doc, or neither: done. */
+
+static void
+il_doc_problem_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+{
+    il_doc_t  *d = (il_doc_t *) read;
+    il_req_t  *r = d->r;
+    il_str_t   problem, doc;
+
+    if (res == NULL) {
+        il_req_fail_item(&r->item, p);
+        return;
+    }
+
+    problem = il_db_cell(res, 0, il_db_column(res, "problem"));
+
+    if (problem.data != NULL) {
+        p = il_problem_find(problem);
+
+        il_req_problem_more(r, p == IL_P_NONE ? IL_P_BAD_REQUEST : p,
+                            il_db_cell(res, 0, il_db_column(res, "detail")),
+                            il_str(NULL, 0));
+        return;
+    }
+
+    doc = il_db_cell(res, 0, il_db_column(res, "doc"));
+
+    if (doc.data == NULL) {
+        r->status = 204;
+        il_req_done(r);
+        return;
+    }
+
+    il_buf_add(il_req_json(r, 200), doc);
+    il_req_done(r);
+}
+
+
+static void
+il_doc_put_kind(il_read_t *read, il_db_args_t *args)
+{
+    il_doc_t  *d = (il_doc_t *) read;
+
+    il_doc_put(read, args);
+    il_db_put_text(args, 2, il_buf_str(&d->r->body));
+}
+
+
+void
+il_kind_put(il_req_t *r)
+{
+    il_str_t          body;
+    il_doc_t         *d;
+    il_json_value_t   object;
+
+    body = il_buf_str(&r->body);
+
+    if (!il_name_valid(r->args[0])) {
+        il_req_problem(r, IL_P_FIELD_INVALID, "A kind's name has 1 to 64 of "
+                       "a-z, 0-9, \".\", \"_\", \"-\".");
+        return;
+    }
+
+    if (il_json_find(body, il_str("", 0), &object) != IL_JSON_OK
+        || object.type != IL_JSON_OBJECT
+        || memmem(body.data, body.len, "\\u0000", 6) != NULL)
+    {
+        il_req_problem(r, IL_P_JSON_INVALID, "A kind is a JSON object, "
+                       "without NUL characters.");
+        return;
+    }
+
+    d = il_doc_new(r, "select * from interlock.kind_put($1, $2, $3)", "ITT",
+                   il_doc_put_kind, il_doc_problem_done);
+    if (d != NULL) {
+        il_doc_queue(d);
+    }
+}
+
+
+void
+il_kind_delete(il_req_t *r)
+{
+    il_doc_t  *d;
+
+    if (!il_name_valid(r->args[0])) {
+        il_req_problem(r, IL_P_KIND_UNKNOWN, "There is no such kind.");
+        return;
+    }
+
+    d = il_doc_new(r, "select * from interlock.kind_delete($1, $2)", "IT",
+                   il_doc_put, il_doc_problem_done);
+    if (d != NULL) {
+        il_doc_queue(d);
+    }
+}

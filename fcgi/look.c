@@ -1,0 +1,207 @@
+/*
+ * look.c: GET /v1/jobs/{id}, waiting or not, and its lane.
+ */
+
+#include "il_time.h"
+#include "park.h"
+#include "route.h"
+#include "server.h"
+
+
+#define IL_LOOK_WAIT  30
+
+
+typedef struct {
+    uint8_t      job_id[IL_UUID_BYTES];
+    int          waits;           /* wait is in the park table */
+    int          last;            /* answer with what there is */
+    il_waiter_t  wait;
+} il_look_t;
+
+
+static void
+il_look_leave(il_req_t *r)
+{
+    il_look_t  *l = r->op;
+
+    if (l->waits) {
+        l->waits = 0;
+        il_park_leave(&l->wait);
+    }
+}
+
+
+static void
+il_look_again(il_req_t *r)
+{
+    if (il_lane_put(&il_srv.look, &r->item) != 0) {
+        il_look_leave(r);
+        il_req_unavailable(r);
+    }
+}
+
+
+static void
+il_look_expire(il_req_t *r)
+{
+    il_look_t  *l = r->op;
+
+    l->last = 1;
+    il_look_again(r);
+}
+
+
+/* `Prefer: respond-async, wait=10` (RFC 7240): what is not understood is
+ * ignored, as that says. */
+
+static int64_t
+il_look_prefer(const il_req_t *r)
+{
+    size_t    i, n;
+    int64_t   wait;
+    il_str_t  s;
+
+    s = il_req_param(r, "HTTP_PREFER");
+
+    for (i = 0; i < s.len; i++) {
+
+        if ((i > 0 && s.data[i - 1] != ',' && s.data[i - 1] != ' ')
+            || s.len - i < 6 || memcmp(s.data + i, "wait=", 5) != 0)
+        {
+            continue;
+        }
+
+        for (n = i + 5; n < s.len && s.data[n] >= '0' && s.data[n] <= '9';
+             n++)
+        {
+            /* void */
+        }
+
+        if (il_digits_parse(il_str(s.data + i + 5, n - i - 5), 9, &wait)
+            != 0)
+        {
+            return 0;
+        }
+
+        return wait > IL_LOOK_WAIT ? IL_LOOK_WAIT : wait;
+    }
+
+    return 0;
+}
+
+
+void
+il_look_job(il_req_t *r)
+{
+    int64_t     wait;
+    il_look_t  *l;
+
+    l = il_pool_get(&r->pool, sizeof(il_look_t));
+    if (l == NULL) {
+        il_req_internal(r);
+        return;
+    }
+
+    r->op = l;
+
+    if (il_uuid_parse(l->job_id, r->args[0]) != 0) {
+        il_req_problem(r, IL_P_NOT_FOUND, "There is no such job.");
+        return;
+    }
+
+    wait = il_look_prefer(r);
+
+    if (wait > 0) {
+        l->wait.r = r;
+        l->wait.deadline = il_now_ms() + wait * 1000;
+        l->wait.wake = il_look_again;
+        l->wait.expire = il_look_expire;
+
+        if (il_park_join_job(&l->wait, l->job_id) != 0) {
+            il_req_problem(r, IL_P_UNAVAILABLE, "Too many requests are "
+                           "waiting. Try again shortly.");
+            return;
+        }
+
+        l->waits = 1;
+        il_req_settle(r);
+    }
+
+    il_look_again(r);
+}
+
+
+static void
+il_look_put(il_db_args_t *a, il_item_t *item)
+{
+    il_req_t   *r = (il_req_t *) item;
+    il_look_t  *l = r->op;
+
+    il_db_put_int(a, 0, r->who.tenant);
+    il_db_put_uuid(a, 1, l->job_id);
+}
+
+
+static il_db_rc_e
+il_look_call(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n,
+    il_db_result_t **res)
+{
+    return il_lane_call_rows(link, "select * from interlock.job_get($1, $2)",
+                             "iu", il_look_put, NULL, lane, items, n, res);
+}
+
+
+static void
+il_look_answer(il_req_t *r, const il_db_result_t *res, size_t row)
+{
+    il_look_t  *l = r->op;
+
+    if (l->waits && !l->last && il_now_ms() < l->wait.deadline
+        && !il_loop_draining()
+        && !il_db_cell_bool(res, row, il_db_column(res, "final")))
+    {
+        il_park(&l->wait);
+        return;
+    }
+
+    il_look_leave(r);
+    il_buf_add(il_req_json(r, 200),
+               il_db_cell(res, row, il_db_column(res, "doc")));
+    il_req_done(r);
+}
+
+
+static void
+il_look_missing(il_req_t *r)
+{
+    il_look_leave(r);
+    il_req_problem(r, IL_P_NOT_FOUND, "There is no such job.");
+}
+
+
+static void
+il_look_deal(il_lane_t *lane, il_link_t *link, il_db_result_t *res,
+    il_item_t **items, size_t n)
+{
+    (void) lane;
+    (void) link;
+
+    il_req_deal(res, items, n, il_look_answer, il_look_missing, NULL);
+}
+
+
+static void
+il_look_fail(il_item_t *item, il_problem_e p)
+{
+    il_look_leave((il_req_t *) item);
+    il_req_fail_item(item, p);
+}
+
+
+const il_lane_ops_t  il_look_ops = {
+    .name = "look",
+    .app = "interlockd look",
+    .call = il_look_call,
+    .deal = il_look_deal,
+    .fail = il_look_fail
+};

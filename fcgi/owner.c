@@ -1,0 +1,97 @@
+/*
+ * owner.c: owner tokens say who calls; the database says whether he still
+ * may.
+ */
+
+#include "il_token.h"
+#include "metrics.h"
+#include "owner.h"
+#include "server.h"
+
+
+static void
+il_owner_invalid(il_req_t *r)
+{
+    il_req_problem(r, IL_P_OWNER_TOKEN_INVALID,
+                   "The owner token is missing or not valid.");
+}
+
+
+void
+il_owner_auth(il_req_t *r, size_t size, void (*next)(il_req_t *r))
+{
+    char                buf[IL_TOKEN_MAX];
+    il_str_t            token;
+    il_owner_t         *o;
+    il_owner_claims_t   claims;
+
+    token = il_auth_bearer(r);
+
+    if (token.data == NULL
+        || il_owner_verify(&claims, buf, sizeof(buf), token, &il_srv.keys,
+                           il_wall_ms() / 1000)
+           != 0)
+    {
+        il_owner_invalid(r);
+        return;
+    }
+
+    o = il_pool_get(&r->pool, size);
+    if (o == NULL) {
+        il_req_internal(r);
+        return;
+    }
+
+    r->op = o;
+
+    memcpy(o->job_id, claims.job_id, IL_UUID_BYTES);
+    memcpy(o->attempt_id, claims.attempt_id, IL_UUID_BYTES);
+    o->fence = claims.fence;
+
+    o->tenant = il_pool_dup(&r->pool, claims.tenant);
+    if (o->tenant.data == NULL) {
+        il_req_internal(r);
+        return;
+    }
+
+    il_auth_tenant(r, o->tenant, next, il_owner_invalid);
+}
+
+
+void
+il_owner_refuse(il_req_t *r, il_str_t outcome, il_str_t kind,
+    const char *call)
+{
+    il_problem_e  p;
+
+    static const struct {
+        il_problem_e  p;
+        const char   *detail;
+    } refusals[] = {
+        { IL_P_LEASE_LOST,
+          "This attempt has ended: another owner may run the job." },
+        { IL_P_FENCE_STALE,
+          "A later owner has taken over this work key." },
+        { IL_P_JOB_CANCELED, "The job was asked to end." },
+        { IL_P_LEASE_EXPIRED, "The lease has expired." },
+        { IL_P_NONE, "" }
+    };
+
+    size_t  i;
+
+    p = il_problem_find(outcome);
+
+    il_metric_add_str(IL_MT_FENCE_REFUSALS, 1, kind, il_cstr(call),
+                      il_str("", 0));
+    il_metric_add_str(IL_MT_ACQUISITION_FAILED, 1, kind,
+                      il_cstr("fence_lost"), il_str("", 0));
+
+    for (i = 0; refusals[i].p != IL_P_NONE; i++) {
+        if (refusals[i].p == p) {
+            il_req_problem(r, p, refusals[i].detail);
+            return;
+        }
+    }
+
+    il_req_internal(r);
+}

@@ -1,0 +1,256 @@
+/*
+ * route.c: the table of routes.
+ *
+ * Paths are matched raw, segment by segment, and decoded once afterwards, so
+ * that an encoded slash stays inside its parameter.
+ */
+
+#include <stdlib.h>
+
+#include "il_enc.h"
+#include "route.h"
+
+
+static const il_route_t  il_routes[] = {
+    { IL_M_POST, "/in/{}", IL_ACCESS_INGRESS, il_submit_ingress },
+    { IL_M_HEAD, "/in/{}", IL_ACCESS_NONE, il_submit_ingress_head },
+
+    { IL_M_POST, "/v1/jobs", IL_ROLE_SUBMIT, il_submit_job },
+    { IL_M_GET, "/v1/jobs/{}", IL_ROLE_ANY, il_look_job },
+    { IL_M_GET, "/v1/works/{}", IL_ROLE_ANY, il_look_work },
+    { IL_M_GET, "/v1/works/{}/result", IL_ROLE_ANY, il_look_result },
+
+    { IL_M_POST, "/v1/leases", IL_ROLE_WORKER, il_claim_post },
+    { IL_M_POST, "/v1/lease/renew", IL_ACCESS_OWNER, il_lease_renew },
+    { IL_M_POST, "/v1/lease/progress", IL_ACCESS_OWNER, il_lease_progress },
+    { IL_M_POST, "/v1/lease/complete", IL_ACCESS_OWNER, il_finish_complete },
+    { IL_M_POST, "/v1/lease/fail", IL_ACCESS_OWNER, il_finish_fail },
+    { IL_M_POST, "/v1/lease/release", IL_ACCESS_OWNER, il_finish_release },
+    { IL_M_GET, "/v1/keys", IL_ACCESS_NONE, il_health_keys },
+
+    { IL_M_GET, "/v1/kinds", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_kind_list },
+    { IL_M_GET, "/v1/kinds/{}", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_kind_get },
+    { IL_M_PUT, "/v1/kinds/{}", IL_ROLE_OPERATOR, il_kind_put },
+    { IL_M_DELETE, "/v1/kinds/{}", IL_ROLE_OPERATOR, il_kind_delete },
+
+    { IL_M_GET, "/metrics", IL_ACCESS_NONE, il_health_metrics },
+    { IL_M_GET, "/livez", IL_ACCESS_NONE, il_health_live },
+    { IL_M_GET, "/readyz", IL_ACCESS_NONE, il_health_ready },
+
+    { IL_M_OTHER, NULL, 0, NULL }
+};
+
+
+static const char *const  il_method_names[] = {
+    "", "GET", "HEAD", "POST", "PUT", "DELETE"
+};
+
+
+/* 1 if path is of that pattern; args are then the raw parameters. */
+
+static int
+il_route_match(const char *pattern, il_str_t path, il_str_t *args)
+{
+    size_t  i, n, start;
+
+    i = 0;
+    n = 0;
+
+    while (*pattern != '\0') {
+
+        if (pattern[0] == '{' && n < IL_REQ_ARGS) {
+            start = i;
+
+            while (i < path.len && path.data[i] != '/') {
+                i++;
+            }
+
+            if (i == start) {
+                return 0;
+            }
+
+            args[n++] = il_str(path.data + start, i - start);
+            pattern += 2;
+            continue;
+        }
+
+        if (i >= path.len || path.data[i] != *pattern) {
+            return 0;
+        }
+
+        i++;
+        pattern++;
+    }
+
+    return i == path.len;
+}
+
+
+il_str_t
+il_route_decode(il_req_t *r, il_str_t s)
+{
+    char      *out;
+    size_t     i, n;
+    uint8_t    c;
+    il_str_t   d;
+
+    out = il_pool_get(&r->pool, s.len + 1);
+    if (out == NULL) {
+        return il_str(NULL, 0);
+    }
+
+    for (i = 0, n = 0; i < s.len; i++) {
+
+        if (s.data[i] != '%') {
+            out[n++] = s.data[i];
+            continue;
+        }
+
+        if (s.len - i < 3
+            || il_hex_decode(&c, 1, il_str(s.data + i + 1, 2)) != 0
+            || c == 0)
+        {
+            return il_str(NULL, 0);
+        }
+
+        out[n++] = (char) c;
+        i += 2;
+    }
+
+    d = il_str(out, n);
+
+    return il_utf8_valid(d) ? d : il_str(NULL, 0);
+}
+
+
+il_str_t
+il_route_query(const il_req_t *r, const char *name)
+{
+    size_t       n;
+    il_str_t     rest, part;
+    const char  *amp;
+
+    n = strlen(name);
+    rest = r->query;
+
+    while (rest.len > 0) {
+        amp = memchr(rest.data, '&', rest.len);
+        part = il_str(rest.data, amp == NULL ? rest.len
+                                             : (size_t) (amp - rest.data));
+
+        if (part.len > n && memcmp(part.data, name, n) == 0
+            && part.data[n] == '=')
+        {
+            return il_str(part.data + n + 1, part.len - n - 1);
+        }
+
+        if (amp == NULL) {
+            break;
+        }
+
+        rest = il_str(amp + 1, rest.len - part.len - 1);
+    }
+
+    return il_str(NULL, 0);
+}
+
+
+static int
+il_route_method(const il_route_t *route, il_method_e method)
+{
+    return route->method == method
+           || (method == IL_M_HEAD && route->method == IL_M_GET);
+}
+
+
+static void
+il_route_not_allowed(il_req_t *r)
+{
+    il_str_t           args[IL_REQ_ARGS];
+    il_buf_t           allow;
+    const il_route_t  *route;
+
+    memset(&allow, 0, sizeof(allow));
+
+    for (route = il_routes; route->pattern != NULL; route++) {
+        if (!il_route_match(route->pattern, r->path, args)) {
+            continue;
+        }
+
+        il_buf_puts(&allow, allow.len == 0 ? "" : ", ");
+        il_buf_puts(&allow, il_method_names[route->method]);
+
+        if (route->method == IL_M_GET) {
+            il_buf_puts(&allow, ", HEAD");
+        }
+    }
+
+    il_req_header(r, "Allow", il_buf_str(&allow));
+    il_buf_free(&allow);
+
+    il_req_problem(r, IL_P_METHOD_NOT_ALLOWED,
+                   "This resource does not know that method.");
+}
+
+
+static void
+il_route_run(il_req_t *r, const il_route_t *route)
+{
+    size_t  i;
+
+    r->route = route;
+
+    for (i = 0; i < IL_REQ_ARGS && r->args[i].len > 0; i++) {
+        r->args[i] = il_route_decode(r, r->args[i]);
+
+        if (r->args[i].data == NULL) {
+            il_req_problem(r, IL_P_BAD_REQUEST, "The path is not "
+                           "percent-encoded UTF-8.");
+            return;
+        }
+    }
+
+    if (route->access & IL_ROLE_ANY) {
+        il_auth_token(r, route->access, route->handler);
+        return;
+    }
+
+    route->handler(r);
+}
+
+
+void
+il_route(il_req_t *r)
+{
+    int                known;
+    il_str_t           args[IL_REQ_ARGS];
+    const il_route_t  *route;
+
+    known = 0;
+
+    for (route = il_routes; route->pattern != NULL; route++) {
+
+        memset(args, 0, sizeof(args));
+
+        if (!il_route_match(route->pattern, r->path, args)) {
+            continue;
+        }
+
+        known = 1;
+
+        if (il_route_method(route, r->method)) {
+            memcpy(r->args, args, sizeof(args));
+            il_route_run(r, route);
+            return;
+        }
+    }
+
+    if (known) {
+        il_route_not_allowed(r);
+        return;
+    }
+
+    il_req_problem(r, IL_P_NOT_FOUND, "There is nothing at this path.");
+}

@@ -1,0 +1,48 @@
+/*
+ * route.h: from method and path to a handler.
+ */
+
+#ifndef IL_ROUTE_H
+#define IL_ROUTE_H
+
+#include "req.h"
+
+/* Finds the route, decodes its path parameters, authenticates, runs the
+ * handler; or answers 400, 401, 403, 404, 405. */
+void il_route(il_req_t *r);
+
+/* Decodes %XX once into the pool; data NULL if it is malformed, or not UTF-8,
+ * or has a NUL. */
+il_str_t il_route_decode(il_req_t *r, il_str_t s);
+
+/* The raw value of a query parameter, or data NULL. */
+il_str_t il_route_query(const il_req_t *r, const char *name);
+
+
+/* Handlers. */
+
+void il_submit_ingress(il_req_t *r);
+void il_submit_ingress_head(il_req_t *r);
+void il_submit_job(il_req_t *r);
+void il_claim_post(il_req_t *r);
+void il_lease_renew(il_req_t *r);
+void il_lease_progress(il_req_t *r);
+void il_finish_complete(il_req_t *r);
+void il_finish_fail(il_req_t *r);
+void il_finish_release(il_req_t *r);
+void il_look_job(il_req_t *r);
+void il_look_work(il_req_t *r);
+void il_look_result(il_req_t *r);
+void il_kind_list(il_req_t *r);
+void il_kind_get(il_req_t *r);
+void il_kind_put(il_req_t *r);
+void il_kind_delete(il_req_t *r);
+void il_health_keys(il_req_t *r);
+void il_health_live(il_req_t *r);
+void il_health_ready(il_req_t *r);
+void il_health_metrics(il_req_t *r);
+
+/* At exit. */
+void il_health_free(void);
+
+#endif /* IL_ROUTE_H */
