@@ -125,6 +125,7 @@ sub conf_text {
 daemon off;
 $user
 pid logs/nginx.pid;
+error_log logs/error.log info;
 worker_processes $workers;
 load_module $self->{module};
 $part{main}
