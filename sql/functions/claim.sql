@@ -253,61 +253,71 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
-    v_now  timestamptz := clock_timestamp();
-    r      record;
+    v_now    timestamptz := clock_timestamp();
+    v_ten    int[];
+    v_key    text[];
+    v_fence  bigint[];
 begin
-    for r in
-        with ins as (
-            insert into interlock.leases (tenant, attempt_id, claim_id,
-                job_id, kind, work_key, exclusive, fence, attempt, worker,
-                granted_at, expires_at, runtime_end, lease_seconds, step,
-                progress, checkpoint)
-            select g.tenant, gen_random_uuid(), p_claim_id[g.ord], j.id,
-                j.kind, j.work_key, j.exclusive,
-                greatest(w.fence, w.fence_floor) + row_number() over (
-                    partition by g.tenant, j.work_key order by g.n),
-                j.attempts + 1, p_worker[g.ord], v_now,
-                v_now + make_interval(
-                    secs => least(k.lease_seconds, k.max_runtime)),
-                v_now + make_interval(secs => k.max_runtime),
-                k.lease_seconds, j.step, j.progress, j.checkpoint
-            from unnest(p_ord, p_tenant, p_job) with ordinality
-                as g (ord, tenant, job, n)
-            cross join lateral (
-                select x.* from interlock.jobs x
-                where x.tenant = g.tenant and x.id = g.job
-                limit 1) j
-            cross join lateral (
-                select x.fence, t.fence_floor
-                from interlock.works x, interlock.tenants t
-                where x.tenant = g.tenant and x.work_key = j.work_key
-                    and t.id = g.tenant
-                limit 1) w
-            cross join lateral (
-                select x.lease_seconds, x.max_runtime
-                from interlock.kind_versions x
-                where x.tenant = g.tenant and x.name = j.kind
-                    and x.version = j.kind_version
-                limit 1) k
-            returning tenant, work_key, fence)
-        select i.tenant, i.work_key, max(i.fence) as fence
-        from ins i group by i.tenant, i.work_key
-    loop
-        update interlock.works w set fence = r.fence
-        where w.tenant = r.tenant and w.work_key = r.work_key;
-    end loop;
+    with ins as (
+        insert into interlock.leases (tenant, attempt_id, claim_id, job_id,
+            kind, work_key, exclusive, fence, attempt, worker, granted_at,
+            expires_at, runtime_end, lease_seconds, step, progress,
+            checkpoint)
+        select g.tenant, gen_random_uuid(), p_claim_id[g.ord], j.id, j.kind,
+            j.work_key, j.exclusive,
+            greatest(w.fence, w.fence_floor) + row_number() over (
+                partition by g.tenant, j.work_key order by g.n),
+            j.attempts + 1, p_worker[g.ord], v_now,
+            v_now + make_interval(
+                secs => least(k.lease_seconds, k.max_runtime)),
+            v_now + make_interval(secs => k.max_runtime),
+            k.lease_seconds, j.step, j.progress, j.checkpoint
+        from unnest(p_ord, p_tenant, p_job) with ordinality
+            as g (ord, tenant, job, n)
+        cross join lateral (
+            select x.* from interlock.jobs x
+            where x.tenant = g.tenant and x.id = g.job
+            limit 1) j
+        cross join lateral (
+            select x.fence, t.fence_floor
+            from interlock.works x, interlock.tenants t
+            where x.tenant = g.tenant and x.work_key = j.work_key
+                and t.id = g.tenant
+            limit 1) w
+        cross join lateral (
+            select x.lease_seconds, x.max_runtime
+            from interlock.kind_versions x
+            where x.tenant = g.tenant and x.name = j.kind
+                and x.version = j.kind_version
+            limit 1) k
+        returning tenant, work_key, fence)
+    select array_agg(x.tenant), array_agg(x.work_key), array_agg(x.fence)
+    into v_ten, v_key, v_fence
+    from (select i.tenant, i.work_key, max(i.fence) as fence
+          from ins i group by i.tenant, i.work_key) x;
 
-    for r in
-        select g.tenant, array_agg(g.job) as jobs
-        from unnest(p_tenant, p_job) g (tenant, job)
-        group by g.tenant
-    loop
-        update interlock.jobs j
-        set status = 'running', place = null, retry_at = null,
-            attempts = j.attempts + 1,
-            started_at = coalesce(j.started_at, v_now)
-        where j.tenant = r.tenant and j.id = any (r.jobs);
-    end loop;
+    -- By ctid, which nobody moves while we hold the works: a join on the key
+    -- itself, planned while the tables were empty, would read them whole.
+    update interlock.works w set fence = y.fence
+    from (select x.ctid as tid, u.fence
+          from unnest(v_ten, v_key, v_fence) as u (tenant, work_key, fence)
+          cross join lateral (
+              select z.ctid from interlock.works z
+              where z.tenant = u.tenant and z.work_key = u.work_key
+              limit 1) x) y
+    where w.ctid = y.tid;
+
+    update interlock.jobs j
+    set status = 'running', place = null, retry_at = null,
+        attempts = j.attempts + 1,
+        started_at = coalesce(j.started_at, v_now)
+    from (select x.ctid as tid
+          from unnest(p_tenant, p_job) as u (tenant, job)
+          cross join lateral (
+              select z.ctid from interlock.jobs z
+              where z.tenant = u.tenant and z.id = u.job
+              limit 1) x) y
+    where j.ctid = y.tid;
 end
 $$;
 

@@ -6,14 +6,19 @@
 create or replace function interlock.prune(p_limit int) returns int
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
-    v_n  int;
+    v_n    int;
+    v_now  timestamptz := clock_timestamp();
 begin
     with old as (
         select i.tenant, i.source, i.key
         from interlock.idempotency i
-        where i.expires_at <= clock_timestamp()
+        where i.expires_at <= v_now
             and not interlock.request_open(i.tenant, i.request_id)
         order by i.expires_at
         limit p_limit

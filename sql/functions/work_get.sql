@@ -33,8 +33,11 @@ begin
     into v_active
     from (select j.*, l.fence, l.worker, l.expires_at
           from interlock.jobs j
-          left join interlock.leases l
-              on l.tenant = j.tenant and l.job_id = j.id
+          left join lateral (
+              select y.fence, y.worker, y.expires_at
+              from interlock.leases y
+              where y.tenant = j.tenant and y.job_id = j.id
+              limit 1) l on true
           where j.tenant = p_tenant and j.work_key = p_key
               and j.status in ('queued', 'running', 'checking', 'held')
               and j.place is distinct from 'blocked'

@@ -4,6 +4,12 @@
 -- tenants and no constraint crosses shards.  There are no foreign keys among
 -- the hot tables: their KEY SHARE lock costs a probe per row and does not
 -- stop a late owner; check.sql proves what they would.
+--
+-- Sessions keep plans that were made while the tables were empty.  Then every
+-- index that starts with the tenant looks as good as the primary key, and one
+-- chosen by the tenant alone reads the whole table ever after.  So the other
+-- indexes have a predicate ("job_id is not null") that is always true, but
+-- implied only by a query that names their own column.
 
 create schema if not exists interlock;
 revoke all on schema interlock from public;
@@ -199,7 +205,7 @@ create table interlock.requests (
 );
 
 create index requests_work on interlock.requests
-    (tenant, work_key, arrived_at);
+    (tenant, work_key, arrived_at) where work_key is not null;
 
 -- Insert-only too, but rows go when their time is over (prune) or when the
 -- request that made them failed after all.
@@ -334,8 +340,10 @@ create table interlock.leases (
 -- G3 as a constraint.
 create unique index leases_one_owner on interlock.leases (tenant, work_key)
     where exclusive;
-create unique index leases_job on interlock.leases (tenant, job_id);
-create index leases_claim on interlock.leases (tenant, claim_id);
+create unique index leases_job on interlock.leases (tenant, job_id)
+    where job_id is not null;
+create index leases_claim on interlock.leases (tenant, claim_id)
+    where claim_id is not null;
 
 
 -- History: an attempt's end, with the answer that its owner got, so that a
@@ -373,8 +381,9 @@ create table interlock.attempts (
 );
 
 create unique index attempts_fence on interlock.attempts
-    (tenant, work_key, fence);
-create index attempts_job on interlock.attempts (tenant, job_id, fence);
+    (tenant, work_key, fence) where work_key is not null;
+create index attempts_job on interlock.attempts (tenant, job_id, fence)
+    where job_id is not null;
 
 create table interlock.results (
     tenant       int not null,
@@ -393,7 +402,8 @@ create table interlock.results (
     primary key (tenant, work_key, revision)
 );
 
-create unique index results_job on interlock.results (tenant, job_id);
+create unique index results_job on interlock.results (tenant, job_id)
+    where job_id is not null;
 
 -- Expired leases whose recovery raised an error: seen, counted, and left
 -- alone until next_try, so that they do not stop the others.

@@ -133,3 +133,177 @@ language sql as $$
     set run_at = clock_timestamp() - interval '1 millisecond'
     where j.work_key = p_key and j.place = 'delayed'
 $$;
+
+-- Two ends, or two submissions, in one call and in the order given.
+create function t.finish2(p_a text, p_b text)
+returns table (outcome text, status text) language sql as $$
+    select f.outcome, f.status
+    from (select array_agg(h.tenant order by x.n) as tenant,
+              array_agg(h.job order by x.n) as job,
+              array_agg(h.attempt order by x.n) as attempt,
+              array_agg(h.fence order by x.n) as fence
+          from unnest(array[p_a, p_b]) with ordinality x (who, n)
+          join t.held h on h.who = x.who) h,
+        interlock.finish(h.tenant, h.job, h.attempt, h.fence,
+            array['complete', 'complete'], array['\x01', '\x02']::bytea[],
+            array[null, null], array[null, null],
+            array[null, null]::bigint[], array[null, null]::bigint[],
+            array[null, null], array[null, null]::boolean[],
+            array[null, null], array[null, null],
+            array[null, null]::int[]) f
+    order by f.ord
+$$;
+
+create function t.submit2(p_kind text, p_a text, p_b text, p_id bigint)
+returns table (decision text) language sql as $$
+    select s.decision
+    from interlock.submit(
+        array_fill(interlock.tenant_create('demo'), array[2]),
+        array[t.rid(p_id), t.rid(p_id + 1)], array['api', 'api'],
+        array[null, null], array['\x01', '\x01']::bytea[],
+        array['reject', 'reject'], array[p_kind, p_kind], array[p_a, p_b],
+        array[null, null]::bigint[], array['\x31', '\x31']::bytea[],
+        array[null, null], array[null, null], array[null, null],
+        array[null, null]::int[], array[null, null]::timestamptz[],
+        array[null, null]::timestamptz[], array[false, false],
+        array[null, null], array[null, null], true) s
+    order by s.ord
+$$;
+
+-- Empties everything, for the next isolation spec.
+create function t.clean() returns void language plpgsql as $$
+begin
+    truncate interlock.jobs, interlock.works, interlock.requests,
+        interlock.idempotency, interlock.payloads, interlock.leases,
+        interlock.attempts, interlock.results, interlock.recovery_troubles,
+        interlock.kind_versions, interlock.kinds, t.held;
+end
+$$;
+
+-- A kind without braces, which isolation specs cannot have:
+-- 'overlap skip, lease_seconds 20, allow_fresh true'.
+create function t.policy(p_name text, p_fields text) returns void
+language sql as $$
+    select t.kind(p_name, '{' || string_agg(format('"%s":%s', f[1],
+        case when f[2] ~ '^(true|false|[0-9]+)$' then f[2]
+        else '"' || f[2] || '"' end), ',') || '}')
+    from (select string_to_array(trim(x), ' ') as f
+          from unnest(string_to_array(p_fields, ',')) x) y
+$$;
+
+-- One random step of client p_client: one call, one transaction (stress.t).
+create table t.hand (client int, tenant int, job uuid, attempt uuid,
+    fence bigint, primary key (client, attempt));
+
+create function t.step(p_client int) returns void language plpgsql as $$
+declare
+    v_tenant  int := interlock.tenant_create('demo');
+    d         float8 := random();
+    n         int := 1 + floor(random() * 3)::int;
+    v_call    text;
+    h         record;
+    r         record;
+begin
+    if d < 0.40 then
+        -- A batch of n over few keys, some with one idempotency key twice.
+        select array_agg(gen_random_uuid()) as id,
+            array_agg(case when random() < 0.4 then
+                'i' || floor(random() * 40) end) as idem,
+            array_agg(convert_to(chr(97 + floor(random() * 3)::int), 'UTF8'))
+                as payload,
+            array_agg(k.kind) as kind,
+            array_agg(k.kind || ':' || floor(random() * 3)) as key,
+            array_agg(case when random() < 0.2 then
+                floor(random() * 20)::bigint end) as version
+        into h
+        from generate_series(1, n) x,
+            lateral (select (array['free', 'skip', 'one', 'ret'])
+                [1 + floor(random() * 4 + x * 0)::int] as kind) k;
+
+        for r in select s.* from interlock.submit(
+            array_fill(v_tenant, array[n]), h.id,
+            array_fill('api'::text, array[n]), h.idem, h.payload,
+            array_fill('first'::text, array[n]), h.kind, h.key, h.version,
+            h.payload, array_fill(null::text, array[n]),
+            array_fill(null::text, array[n]),
+            array_fill(null::text, array[n]),
+            array_fill(null::int, array[n]),
+            array_fill(null::timestamptz, array[n]),
+            array_fill(null::timestamptz, array[n]),
+            array_fill(random() < 0.2 and h.kind <@ array['ret'], array[n]),
+            array_fill(null::text, array[n]),
+            array_fill(null::text, array[n]), random() < 0.5) s
+        loop
+            if r.outcome not in ('ok', 'busy') then
+                raise exception 'submit: % %', r.problem, r.detail;
+            end if;
+        end loop;
+
+    elsif d < 0.65 then
+        insert into t.hand
+        select p_client, v_tenant, c.job_id, c.attempt_id, c.fence
+        from interlock.claim(
+            array[gen_random_uuid(), gen_random_uuid()],
+            array[v_tenant, v_tenant], array['a', 'b'],
+            array['free,skip,one,ret', 'one,free'], array[n, 1]) c;
+
+    elsif d < 0.88 then
+        select array_agg(x.tenant) as tenant, array_agg(x.job) as job,
+            array_agg(x.attempt) as attempt, array_agg(x.fence) as fence,
+            count(*)::int as n
+        into h
+        from (select * from t.hand where client = p_client
+              order by random() limit n) x;
+        if h.n = 0 then
+            return;
+        end if;
+
+        v_call := (array['complete', 'complete', 'complete', 'fail', 'fail',
+                         'release'])[1 + floor(random() * 6)::int];
+        for i in 1 .. 2 loop    -- the second time: the first answer
+            for r in select f.* from interlock.finish(h.tenant, h.job,
+                h.attempt, h.fence, array_fill(v_call, array[h.n]),
+                array_fill('\x01'::bytea, array[h.n]),
+                array_fill(null::text, array[h.n]),
+                array_fill(null::text, array[h.n]),
+                array_fill(null::bigint, array[h.n]),
+                array_fill(null::bigint, array[h.n]),
+                array_fill('boom'::text, array[h.n]),
+                array_fill(random() < 0.8, array[h.n]),
+                array_fill(null::text, array[h.n]),
+                array_fill(null::text, array[h.n]),
+                array_fill(0, array[h.n])) f
+            loop
+                if r.outcome not in ('ok', 'lease-lost')
+                    or (i = 2 and r.outcome = 'ok' and not r.replayed)
+                then
+                    raise exception 'finish %: %', i, r.outcome;
+                end if;
+            end loop;
+        end loop;
+
+        delete from t.hand x
+        where x.client = p_client and x.attempt = any (h.attempt);
+
+    elsif d < 0.93 then
+        select array_agg(x.tenant) as tenant, array_agg(x.job) as job,
+            array_agg(x.attempt) as attempt, array_agg(x.fence) as fence,
+            array_agg(null::text) as nothing
+        into h from t.hand x where x.client = p_client;
+        perform interlock.renew(h.tenant, h.job, h.attempt, h.fence,
+            h.nothing, h.nothing, h.nothing)
+        where h.tenant is not null;
+
+    elsif d < 0.96 then
+        update interlock.leases l
+        set expires_at = clock_timestamp() - interval '1 ms'
+        where l.ctid = any (array(
+            select x.ctid from interlock.leases x
+            order by random() limit 2 for update skip locked));
+
+    else
+        perform interlock.recover(5);
+        perform interlock.prune(5);
+    end if;
+end
+$$;

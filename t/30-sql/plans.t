@@ -1,0 +1,93 @@
+#!/usr/bin/perl
+
+# Plans that are made while the tables are empty stay in a session for good
+# (force_generic_plan).  Every call is made once on empty tables, and no plan
+# of it may read a table as a whole or find rows by the tenant alone.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Cluster;
+
+my $c = Cluster->new;
+
+$c->psql(q{select t.policy('one', 'overlap buffer_one, when_completed return, allow_fresh true')});
+
+# As interlock_service's sessions plan; helpers are an administrator's.
+my $mark = length $c->log_text;
+$c->psql(q{
+    load 'auto_explain';
+    set auto_explain.log_min_duration = 0;
+    set auto_explain.log_nested_statements = on;
+    set plan_cache_mode = force_generic_plan;
+    set jit = off;
+
+    select t.submit('one', 'p:1', 'a', 'i1', version => 1);
+    select t.submit('one', 'p:1', 'a', 'i1', version => 1);
+    select t.submit('one', 'p:1', 'a', 'i1', 'other');
+    select t.submit('one', 'p:1', 'b', 'i2', version => 2, wait => false);
+    select t.submit('one', 'p:1', 'b', 'i3', version => 1);
+    select t.take('w', 'one');
+    select t.renew('w');
+    select t.renew('w', '{}');
+    select t.finish('w', 'complete');
+    select t.finish('w', 'complete');
+    select t.take('w', 'one');
+    select t.finish('w', 'fail');
+    select t.due('p:1');
+    select t.take('w', 'one');
+    select interlock.unclaim(array[tenant], array[attempt]) from t.held;
+    select t.take('w', 'one');
+    select t.expire('w');
+    select interlock.recover(9);
+    select interlock.job_get(array[tenant], array[job]) from t.held;
+    select interlock.work_get(tenant, 'p:1') from t.held;
+    select interlock.work_result(tenant, 'p:1', null) from t.held;
+    select interlock.runnable(array[tenant], array['one']) from t.held;
+    select interlock.prune(9);
+});
+
+# What may be read whole: the few rows that are live, and what is due.
+my %whole = (
+    'leases recover' => 1,         # recovery scans the live attempts
+    'recovery_troubles recover' => 1,
+);
+
+my ($plans, $scans) = (0, 0);
+my @bad;
+my ($text, $indexed);
+
+for my $line (split /\n/, substr $c->log_text, $mark) {
+    if ($line =~ /duration: .* plan:$/) {
+        $plans++;
+        $text = '';
+        next;
+    }
+    $text .= $line if $line =~ /^\s*Query Text:/ || $text !~ /\(cost=/;
+
+    if ($line =~ /(Seq Scan|Index (?:Only )?Scan|Bitmap Heap Scan)(?: using (\w+))? on (\w+)/) {
+        my ($how, $index, $table) = ($1, $2, $3);
+        next if $table =~ /^(held|pg_\w+|tenants|kinds|kind_versions|installation|migrations)$/;
+        $scans++;
+        $indexed = undef;
+        if ($how eq 'Seq Scan') {
+            push @bad, "$line\n      in $text"
+                unless $text =~ /l\.expires_at <= |t\.(next_try|attempt_id)|enable_seq/;
+        } else {
+            $indexed = "$line\n      in $text";
+        }
+    } elsif ($line =~ /Index Cond: \(tenant = [^)]*\)$/ && $indexed) {
+        push @bad, "$indexed\n$line";
+    }
+}
+
+cmp_ok($plans, '>', 100, "plans were seen ($plans, $scans scans)");
+is(join("\n\n", @bad), '', 'no table is read whole, nor by the tenant alone');
+is($c->check, '', 'check.sql finds nothing');
+
+done_testing;
