@@ -41,6 +41,19 @@ il_keeper_kill(const pid_t *groups, size_t n, int sig)
 }
 
 
+static int
+il_keeper_alive(const pid_t *groups, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (kill(-groups[i], 0) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 static void
 il_keeper_note(pid_t *groups, size_t *n, const il_keeper_msg_t *msg)
 {
@@ -64,6 +77,7 @@ il_keeper_main(int fd, int64_t grace_ms)
 {
     size_t           n;
     pid_t            groups[IL_KEEPER_MAX];
+    int64_t          end;
     ssize_t          got;
     il_keeper_msg_t  msg;
     struct timespec  ts;
@@ -81,13 +95,16 @@ il_keeper_main(int fd, int64_t grace_ms)
         }
     }
 
-    if (n != 0) {
-        il_keeper_kill(groups, n, SIGTERM);
-        ts.tv_sec = (time_t) (grace_ms / 1000);
-        ts.tv_nsec = (long) (grace_ms % 1000) * 1000000;
+    il_keeper_kill(groups, n, SIGTERM);
+    end = il_boottime_ms() + grace_ms;
+    ts.tv_sec = 0;
+    ts.tv_nsec = 50 * 1000000;
+
+    while (il_keeper_alive(groups, n) && il_boottime_ms() < end) {
         (void) nanosleep(&ts, NULL);
-        il_keeper_kill(groups, n, SIGKILL);
     }
+
+    il_keeper_kill(groups, n, SIGKILL);
 
     _exit(0);
 }
