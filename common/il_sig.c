@@ -129,7 +129,7 @@ il_sig_conf_init(il_sig_conf_t *conf, il_str_t scheme, char *err, size_t cap)
 static int
 il_sig_parse_tolerance(il_str_t value, int64_t *seconds)
 {
-    int64_t  unit;
+    int64_t  n, unit;
 
     unit = 1;
 
@@ -151,15 +151,21 @@ il_sig_parse_tolerance(il_str_t value, int64_t *seconds)
         }
     }
 
-    if (il_digits_parse(value, 5, seconds) != 0) {
+    if (il_digits_parse(value, 5, &n) != 0) {
         return -1;
     }
 
-    *seconds *= unit;
+    n *= unit;
 
     /* There is no way to turn the check off. */
 
-    return *seconds >= 1 && *seconds <= 86400 ? 0 : -1;
+    if (n < 1 || n > 86400) {
+        return -1;
+    }
+
+    *seconds = n;
+
+    return 0;
 }
 
 
@@ -288,7 +294,11 @@ il_sig_conf_arg(il_sig_conf_t *conf, il_str_t name, il_str_t value, char *err,
 
     case IL_SIG_ARG_SIGNED:
         wrong = il_sig_template_check(value);
-        conf->signed_template = value;
+
+        if (wrong == NULL) {
+            conf->signed_template = value;
+        }
+
         break;
 
     default:

@@ -106,7 +106,7 @@ int il_sig_conf_init(il_sig_conf_t *conf, il_str_t scheme, char *err,
 
 /* One `name=value` argument of the scheme's own: header, prefix, algorithm,
  * encoding, signed, tolerance.  0, or -1 with a message: an argument that
- * this scheme does not have, or a bad value.
+ * this scheme does not have, or a bad value (conf keeps the value it had).
  *
  * `signed` is a template: text with {body}, {method}, {url}, {header:NAME},
  * {timestamp:NAME}; the last is a header that is also checked against the

@@ -31,13 +31,13 @@ il_sig_header_name(char *out, size_t cap, il_str_t name)
     }
 
     for (i = 0; i < name.len; i++) {
-        c = name.data[i];
-
-        if (!il_sig_name_char(c)) {
-            out[0] = '\0';
+        if (!il_sig_name_char(name.data[i])) {
             return -1;
         }
+    }
 
+    for (i = 0; i < name.len; i++) {
+        c = name.data[i];
         out[i] = c >= 'A' && c <= 'Z' ? (char) (c + ('a' - 'A')) : c;
     }
 

@@ -243,11 +243,12 @@ refused_arg(const char *scheme, const char *name, const char *value,
     const char *message)
 {
     char           err[IL_SIG_ERR_CAP];
-    il_sig_conf_t  conf;
+    il_sig_conf_t  conf, before;
 
     sig_conf(&conf, scheme,
              strcmp(scheme, "standard") == 0 ? "AAAA" : "secret");
     memset(err, 0, sizeof(err));
+    before = conf;
 
     if (il_sig_conf_arg(&conf, il_cstr(name), il_cstr(value), err,
                         sizeof(err)) != -1)
@@ -258,6 +259,14 @@ refused_arg(const char *scheme, const char *name, const char *value,
     if (strstr(err, message) == NULL) {
         fail_msg("%s %s=%s says \"%s\"", scheme, name, value, err);
     }
+
+    /* What was there stands: here the defaults. */
+
+    assert_int_equal(conf.tolerance, 300);
+    assert_string_equal(conf.header, "");
+    assert_ptr_equal(conf.signed_template.data, before.signed_template.data);
+    assert_int_equal(conf.algorithm, IL_SIG_SHA256);
+    assert_int_equal(conf.encoding, IL_SIG_HEX);
 }
 
 
