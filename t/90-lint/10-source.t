@@ -18,7 +18,7 @@ my @c = glob 'common/*.[ch] ngx_module/*.[ch] fcgi/*.[ch] fcgi/cli/*.[ch]'
     . ' t/*/*.[ch]';
 my @sql = glob 'sql/*.sql sql/*/*.sql';
 my @shell = ('configure', '.ci/run', glob 't/run t/sanitize t/fuzz/run'
-    . ' fcgi/etc/instance fcgi/etc/instance.lib fcgi/etc/bring'
+    . ' fcgi/etc/instance fcgi/etc/instance.d/*.sh fcgi/etc/bring'
     . ' fcgi/etc/build-module');
 my @perl = glob 't/*/*.t t/lib/*/*.pm';
 @c = grep { -e } @c;

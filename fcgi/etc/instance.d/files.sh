@@ -1,0 +1,138 @@
+# A part of `instance`: making it, and the configuration.
+
+create()
+{
+    umask 077
+    mkdir -p "$DIR" || die "cannot make $DIR"
+    for dir in tokens secrets keys log tmp local pids kinds; do
+        mkdir -p "$DIR/$dir" || die "cannot make $DIR/$dir"
+    done
+
+    # one secret a line, in each provider's own form
+    secret github "$(random_hex 20)"
+    secret stripe "whsec_$(random_base64 24)"
+    secret standard "whsec_$(random_base64 24)"
+    secret token "$(random_hex 20)"
+    secret hmac "$(random_hex 20)"
+
+    if [ ! -d "$DIR/pg" ]; then
+        rm -rf "$DIR/pg.new"
+        "$pg_bindir/initdb" -D "$DIR/pg.new" -U interlock_admin -A peer \
+            -E UTF8 --locale=C --data-checksums >"$DIR/log/initdb.log" 2>&1 \
+            || { cat "$DIR/log/initdb.log" >&2; die "initdb failed"; }
+        echo "include '../postgresql.conf'" >>"$DIR/pg.new/postgresql.conf"
+        sync -f "$DIR/pg.new"
+        mv "$DIR/pg.new" "$DIR/pg" || exit 1
+    fi
+}
+
+random_hex()
+{
+    od -A n -N "$1" -t x1 /dev/urandom | tr -d ' \n'
+}
+
+random_base64()
+{
+    head -c "$1" /dev/urandom | base64
+}
+
+secret()
+{
+    [ -s "$DIR/secrets/$1" ] || printf '%s\n' "$2" >"$DIR/secrets/$1"
+}
+
+# A unix socket's path has room for 107 bytes, and some readers of it know no
+# quoting: elsewhere, then, if DIR's own is too long or too odd.
+socket_dir()
+{
+    case $DIR in
+    *[!A-Za-z0-9/._+-]*) ;;
+    *) [ ${#DIR} -gt 80 ] || { sock=$DIR; return; } ;;
+    esac
+
+    sock=$(cat "$DIR/sockdir" 2>/dev/null)
+    if [ -z "$sock" ] || [ -L "$sock" ] || [ ! -O "$sock" ] \
+        || [ "$(stat -c %a "$sock")" != 700 ]
+    then
+        sock=$(mktemp -d /tmp/interlock.XXXXXX) || die "cannot write to /tmp"
+        echo "$sock" >"$DIR/sockdir"
+    fi
+}
+
+# Writes the configuration of all three; what is the user's own stands in
+# DIR/local and is kept.
+render()
+{
+    socket_dir
+    pgsock=$sock/sock
+    mkdir -p "$pgsock" && chmod 700 "$pgsock" || exit 1
+
+    files=$(ulimit -H -n)
+    [ "$files" != unlimited ] && [ "$files" -le 20000 ] || files=20000
+    connections=$((files - 500))
+    [ "$connections" -le 12288 ] || connections=12288
+
+    cat >"$DIR/postgresql.conf" <<END
+# Made at each start; your own settings go to local/postgresql.conf.
+listen_addresses = ''
+unix_socket_directories = '$pgsock'
+unix_socket_permissions = 0700
+max_connections = 60
+fsync = on
+full_page_writes = on
+synchronous_commit = on
+jit = off
+timezone = 'UTC'
+log_timezone = 'UTC'
+log_destination = 'stderr'
+logging_collector = off
+log_line_prefix = '%m [%p] %q%u '
+include '$DIR/local/postgresql.conf'
+END
+    echo "local all all peer map=interlock" >"$DIR/pg/pg_hba.conf"
+    for os_user in $(id -un) root; do
+        for role in interlock_admin interlock_owner interlock_service \
+            interlock_audit
+        do
+            echo "interlock $os_user $role"
+        done
+    done | sort -u >"$DIR/pg/pg_ident.conf"
+
+    echo "host=$pgsock dbname=interlock user=interlock_owner" >"$DIR/dsn"
+    echo "host=$pgsock dbname=interlock user=interlock_service" \
+        >"$DIR/dsn.service"
+    echo "host=$pgsock dbname=interlock user=interlock_admin" >"$DIR/dsn.admin"
+
+    # A line in local/interlockd.conf takes the place of the one made here.
+    touch "$DIR/local/interlockd.conf" "$DIR/local/postgresql.conf"
+    {
+        echo "# Made at each start; your own lines go to local/interlockd.conf."
+        awk -F '[ \t]*=' '
+            { gsub(/^[ \t]+/, "", $1) }
+            local { if ($0 !~ /^[ \t]*#/) { own[$1] = 1 } next }
+            !($1 in own)' local=1 "$DIR/local/interlockd.conf" local=0 - <<END
+listen = $sock/interlockd.sock
+dsn = $(cat "$DIR/dsn.service")
+keys_dir = $DIR/keys
+log = stderr
+db_deadline = 10s
+END
+        cat "$DIR/local/interlockd.conf"
+    } >"$DIR/interlockd.conf"
+
+    for file in nginx-main nginx-http nginx-server; do
+        touch "$DIR/local/$file.conf"
+    done
+    PORT=$PORT DIR=$DIR BUILD=$build TREE=$tree SOCK=$sock FILES=$files \
+        CONNECTIONS=$connections awk '
+        {
+            out = ""
+            while (match($0, /@[A-Z]+@/)) {
+                name = substr($0, RSTART + 1, RLENGTH - 2)
+                out = out substr($0, 1, RSTART - 1) ENVIRON[name]
+                $0 = substr($0, RSTART + RLENGTH)
+            }
+            print out $0
+        }' "$tree/fcgi/etc/nginx.conf.in" >"$DIR/nginx.conf.new"
+    mv -f "$DIR/nginx.conf.new" "$DIR/nginx.conf"
+}
