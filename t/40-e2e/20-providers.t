@@ -38,7 +38,7 @@ is(scalar @refused, 0, 'each is accepted with 202')
     or diag(explain(\@refused));
 
 my %stored = map { split /\|/, $_ } split /\n/, $i->psql(
-    "select job_id, encode(sha256(body), 'hex') from interlock.payloads");
+    "select job_id, encode(sha256(payload), 'hex') from interlock.payloads");
 my @differ = grep { ($stored{ $_->{job_id} // '' } // '') ne $_->{sha256} }
     @sent;
 is(scalar @differ, 0, 'the stored bytes are those that were sent')

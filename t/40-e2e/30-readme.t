@@ -66,9 +66,9 @@ is($code, 0, 'third: exit 0');
 my ($fence) = $out =~ /"fence":\s?(\d+)/;
 cmp_ok($fence // 0, '>', 1, 'another worker took over with a higher fence');
 like($out, qr{problems/lease-lost}, "the killed one's token is refused");
-is($i->psql("select string_agg(ended_as, ',' order by attempt)"
+is($i->psql("select string_agg(call, ',' order by attempt)"
     . " from interlock.attempts where work_key = 'nap:monday'"),
-    'lost,completed', 'one attempt lost, the next completed');
+    'lost,complete', 'one attempt lost, the next completed');
 
 $i->check_sql;
 

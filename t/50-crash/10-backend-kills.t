@@ -73,7 +73,7 @@ my %answered = map {
     ($id // "none in $_->{body}") => 1
 } @$answers;
 is(scalar keys %answered, $events, 'every answer names another job');
-is($i->psql("select count(*) from interlock.jobs where job_id::text = any('{"
+is($i->psql("select count(*) from interlock.jobs where id::text = any('{"
     . join(',', keys %answered) . "}')"), $events, 'and each one is stored');
 
 $i->check_sql;
