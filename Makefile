@@ -1,8 +1,8 @@
 # interlock: `make run` and `make test` do everything on a fresh machine;
 # `make` alone only configures (when that is due) and builds.  See README.md.
 
-PORT = 8080
-DIR = ./run
+PORT ?= 8080
+DIR ?= ./run
 B = build
 PROVE = prove
 TESTS = t

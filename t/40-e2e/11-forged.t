@@ -23,7 +23,7 @@ sub counts {
 }
 
 sub entries {
-    my $z = $i->http('GET', '/edge/status')->{json}{zones}[0]{entries};
+    my $z = $i->http('GET', '/edge/status')->{json}{zones}[0];
     return "$z->{in_flight}/$z->{done}";
 }
 

@@ -57,8 +57,9 @@ is($i->psql('select count(*) from interlock.jobs'), 1, 'one job is stored');
 ($out, $code) = try($blocks[1]);
 is($code, 0, 'second: exit 0');
 my $bytes = -s "$top/fcgi/etc/samples/github-push.json";
+$bytes--;                  # the line's end is behind the JSON text, not in it
 like($out, qr/"bytes":\s?$bytes/, 'the worker saw the payload, byte for byte');
-like($out, qr/"work_key":\s?"github:acme\/shop:refs\/heads\/main"/,
+like($out, qr/work_key\s+github:acme\/shop:refs\/heads\/main/,
     'and the result is there by work key');
 
 ($out, $code) = try($blocks[2]);
