@@ -133,7 +133,7 @@ void il_sig_conf_wipe(il_sig_conf_t *conf);
 
 /* IL_SIG_OK, or why not; *why (may be NULL) has the details.  A request with
  * a signature that does not fit and a time out of range is INVALID.  Keeps
- * under 4 kB of stack; several threads may share conf. */
+ * under 8 kB of stack; several threads may share conf. */
 il_sig_rc_e il_sig_verify(const il_sig_conf_t *conf,
     const il_sig_request_t *req, il_sig_why_e *why) IL_MUST_CHECK;
 

@@ -293,6 +293,7 @@ compact_refused(void **state)
         "1;202;accepted;queued;;1;" JOB ";-;-",
         "1;202;accepted;queued;why;1;" JOB ";-;-",
         "1;202;accepted;queued;-;16;" JOB ";-;-",
+        "1;202;accepted;queued;-;16;-;-;-",
         "1;202;accepted;queued;-;-1;" JOB ";-;-",
         "1;202;accepted;queued;-;1x;" JOB ";-;-",
         "1;202;accepted;queued;-;;" JOB ";-;-",

@@ -82,6 +82,38 @@ static const mac_row_t  mac_rows[] = {
       "Test Using Larger Than Block-Size Key and Larger Than One Block-Size "
       "Data", 0,
       NULL, NULL, "e8e99d0f45237d786d6bbaa7965c7808bbff1a91" },
+
+    /* Keys around the end of a block, by another implementation. */
+
+    { NULL, 0xaa, 63, "Hi There", 0,
+      "b176405584df87db508aee7e8d9ef11482cca92efc74d994f593a7e21207cef1",
+      "e96ba9cfb819a1d190c2d2d30f9f7cd9530c5cb93e04d788c9d08cf155a2f300"
+      "9863f4b19778d9cdd7417d13ec06d0148c0a8ff45f023996a5e13abe511b64fc",
+      "d748d78f388a365549ac23f9b9d9cd24a90b217d" },
+
+    { NULL, 0xaa, 64, "Hi There", 0,
+      "ebef34e13d0a0fe04593d043bc7a865106db0604211d404c18206d862e5d7852",
+      "f9bf1bad16066d01d294d40575527020a538f5f080431a65de201806b21f87e2"
+      "1b7fa911e87ffdb82fd7114858e104984735b8eb6925d4348f5a56e80797d802",
+      "e83ee1c362c86cc004df4f912a641c1bd844f36c" },
+
+    { NULL, 0xaa, 65, "Hi There", 0,
+      "00af6c42340b99e2e1d9a1cdf1547be431fe2e9bab3215c68d013ba858891927",
+      "1cdfffa57c636302624ad7cd9240ec92a9179b18f274f9c13e9cceb4d44e026e"
+      "d5e82865ae35e54db4eb8c02da934de46910f6bf33ee766ba7eff19d2cf76408",
+      "5c0fb63dc6aea0bed8fa2f8ea120a144e15cbd50" },
+
+    { NULL, 0xaa, 128, "Hi There", 0,
+      "396f9d6c2165855ff3a71e1d24380d17ff06225ab16519e65f4bb1226b60065e",
+      "17eb09b3d3c0f3ac497c608347e1d5b5df5e4b062bfd56c191c8499f24a3a9d1"
+      "c3dfb449d01f4c9ca316b6b8d6a6299bad883d0bffe11c88c60d7daed6feeb48",
+      "fce4cc1bf16c6688bd5005588f4e85327e2634b8" },
+
+    { NULL, 0xaa, 129, "Hi There", 0,
+      "fee8395ab88f9eb55de10f7e3392f11bc947e456e6e57ba88c26e8381e4cab93",
+      "da329f7dbde1631286451a0404a7cc75656497f5fc8ecc2ed1c384e3a8368524"
+      "3bf1792cc06c745a466f50c04c99cc5a7fbe1a67e4bbdcf922f1ee4108b3e328",
+      "390d78c1a3dcccee4150144415b5cdcc57d0f7ad" },
 };
 
 

@@ -402,6 +402,7 @@ strings_unescaped(void **state)
     static const char *const  lone[] = {
         "\"\\ud800\"", "\"\\udc00\"", "\"\\udfff\"", "\"\\ud800x\"",
         "\"\\ud800\\n\"", "\"\\ud800\\u0041\"", "\"\\ud800\\ud800\"",
+        "\"\\ud800\\ue000\"",
         "\"\\udc00\\ud800\"", "\"\\ud83d\\ude00\\ud83d\"",
         "\"\\ud800\\u\"",
     };

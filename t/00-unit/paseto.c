@@ -348,8 +348,77 @@ other_headers(void **state)
     (void) snprintf(other, sizeof(other), "%.*s",
                     (int) (strrchr(token, '.') - token), token);
     assert_int_equal(any(other, &key), -1);
-    (void) snprintf(other, sizeof(other), "%s.", vectors[0].token);
+
+    assert_int_equal(il_paseto_sign(token, sizeof(token), &n, il_lit("{}"),
+                                    il_lit(""), il_lit(""), key.sk), 0);
+    assert_int_equal(any(token, &key), 0);
+    (void) snprintf(other, sizeof(other), "%s.", token);
     assert_int_equal(any(other, &key), -1);
+}
+
+
+static size_t
+put_piece(char *out, const char *data, size_t len)
+{
+    size_t  i;
+
+    for (i = 0; i < 8; i++) {
+        out[i] = (char) (len >> (8 * i) & 0xff);
+    }
+
+    memcpy(out + 8, data, len);
+
+    return len + 8;
+}
+
+
+/* Signed here by the specification, so that any length can be had: the
+ * longest one is taken and one more is not, however valid it is. */
+
+static void
+longest_token(void **state)
+{
+    char            pae[2 * IL_TOKEN_MAX], body[2 * IL_TOKEN_MAX];
+    char            token[2 * IL_TOKEN_MAX], msg[IL_TOKEN_MAX], footer[8];
+    size_t          len, n, m, f, taken;
+    uint8_t         seed[32];
+    il_token_key_t  key;
+
+    (void) state;
+
+    memset(seed, 1, sizeof(seed));
+    il_token_key_from_seed(&key, seed);
+    memset(body, 'm', sizeof(body));
+    taken = 0;
+
+    for (len = 5200; len < 5400; len++) {
+        memcpy(pae, "\4\0\0\0\0\0\0\0", 8);
+        n = 8;
+        n += put_piece(pae + n, "v4.public.", 10);
+        n += put_piece(pae + n, body, len);
+        n += put_piece(pae + n, "", 0);
+        n += put_piece(pae + n, "", 0);
+
+        assert_int_equal(crypto_sign_detached((uint8_t *) body + len, NULL,
+                                              (const uint8_t *) pae, n,
+                                              key.sk), 0);
+
+        memcpy(token, "v4.public.", 10);
+        n = il_b64_encode(token + 10, sizeof(token) - 10,
+                          (const uint8_t *) body, len + 64, IL_B64_URL_NOPAD);
+        assert_true(n > 0);
+        n += 10;
+
+        assert_int_equal(il_paseto_verify(msg, sizeof(msg), &m, footer,
+                                          sizeof(footer), &f,
+                                          il_str(token, n), il_lit(""),
+                                          key.pk),
+                         n <= IL_TOKEN_MAX ? 0 : -1);
+        taken += n <= IL_TOKEN_MAX;
+        memset(body + len, 'm', 64);
+    }
+
+    assert_true(taken > 50 && taken < 150);
 }
 
 
@@ -362,6 +431,7 @@ main(void)
         cmocka_unit_test(paserk_vectors),
         cmocka_unit_test(other_spellings),
         cmocka_unit_test(other_headers),
+        cmocka_unit_test(longest_token),
     };
 
     return il_unit_run(tests);

@@ -96,7 +96,15 @@ standard(void **state)
     standard_row("whsec_AAAA", STD_V1, IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
     standard_row(STD_PUBLIC, OTHER_V1A, IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
 
-    /* A key of one kind never serves for the other. */
+    standard_row(STD_PUBLIC "\nwhpk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                 "=", STD_V1A " " OTHER_V1A, IL_SIG_OK, IL_SIG_WHY_OK);
+
+    /* A key of one kind never serves for the other, not even if its bytes
+     * are the same. */
+
+    standard_row("whsec_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=\n"
+                 "whpk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", STD_V1A,
+                 IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
 
     standard_row(STD_SECRET, STD_V1A, IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
     standard_row(STD_PUBLIC, STD_V1, IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
@@ -152,6 +160,7 @@ standard_malformed(void **state)
         "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OEAAA==",
         "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=,x",
         "v2,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+        "v1a,", "v1a,AAAA", "v1a,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
         "v1\tg0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
     };
 
