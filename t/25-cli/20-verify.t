@@ -1,0 +1,145 @@
+# interlock verify: published vectors, and why something is not valid.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+
+use Digest::SHA qw(hmac_sha256_hex);
+use File::Temp qw(tempdir);
+use JSON::PP;
+use Test::More;
+
+use Interlock::Test;
+
+my $top = $Interlock::Test::TOP;
+my $interlock = ($ENV{INTERLOCK_BUILD} // "$top/build") . '/interlock';
+$interlock = "$top/$interlock" unless $interlock =~ m{^/};
+my $tmp = tempdir(CLEANUP => 1);
+
+sub verify {
+    my ($secret, $body, @args) = @_;
+
+    Interlock::Test::spew("$tmp/secret", "$secret\n");
+    Interlock::Test::spew("$tmp/body", $body);
+    my ($code, $out, $err) = Interlock::Test::run([ $interlock, 'verify',
+        '--secret-file', "$tmp/secret", '--body', "$tmp/body", @args ]);
+    return { code => $code, out => $out, err => $err };
+}
+
+sub valid {
+    my ($r, $what) = @_;
+
+    is("$r->{code} $r->{out}", "0 valid\n", $what) or diag $r->{err};
+}
+
+sub invalid {
+    my ($r, $why, $what) = @_;
+
+    is($r->{code}, 1, $what) or diag $r->{err};
+    like($r->{out}, $why, "$what: why");
+}
+
+# Published: docs.github.com, "Validating webhook deliveries".
+my @github = ('--scheme', 'github', '--header', 'X-Hub-Signature-256: sha256='
+    . '757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17');
+my @gh = ("It's a Secret to Everybody", 'Hello, World!');
+valid(verify(@gh, @github), 'GitHub\'s published example');
+valid(verify("old one\n$gh[0]", $gh[1], @github), 'the second secret');
+invalid(verify($gh[0], 'Hello, World?', @github), qr/no secret fits/,
+    'another body');
+invalid(verify('another', $gh[1], @github), qr/401 signature-invalid/,
+    'another secret');
+invalid(verify(@gh, '--scheme', 'github'), qr/header/, 'no header');
+invalid(verify(@gh, @github, @github[ 2, 3 ]), qr/more than once/,
+    'two headers');
+invalid(verify(@gh, '--scheme', 'github', '--header',
+    'x-hub-signature-256: sha256=757107'), qr/malformed/, 'a short one');
+invalid(verify($gh[0], "$gh[1]\n", @github), qr/without its last newline/,
+    'a newline too many is recognized');
+invalid(verify($gh[0], "\xef\xbb\xbf$gh[1]", @github), qr/byte order mark/,
+    'a byte order mark, too');
+
+# Published: standard-webhooks/standard-webhooks.
+my @std = ('--scheme', 'standard', '--header',
+    'webhook-id: msg_p5jXN8AQM9LWM0D4loKWxJek', '--header',
+    'webhook-timestamp: 1614265330', '--header',
+    'webhook-signature: v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=');
+my @sw = ('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', '{"test": 2432232314}');
+valid(verify(@sw, @std, '--at', 1614265330), 'Standard Webhooks\' example');
+valid(verify(@sw, @std, '--at', '2021-02-25T15:02:10Z'), 'a time in words');
+valid(verify(@sw, @std, '--at', 1614265330 + 300), '300 s later');
+invalid(verify(@sw, @std, '--at', 1614265330 + 301),
+    qr/old.*401 timestamp-out-of-range/s, '301 s later');
+invalid(verify(@sw, @std, '--at', 1614265330 - 301),
+    qr/future.*401 timestamp-out-of-range/s, '301 s before');
+valid(verify(@sw, @std, '--at', 1614265330 + 900, '--tolerance', 900),
+    'a tolerance');
+invalid(verify(@sw, @std), qr/timestamp-out-of-range/, 'now');
+is(verify(@sw, @std, '--at', 'yesterday')->{code}, 64, 'no time at all');
+
+# Published: Slack, "Verifying requests from Slack", by the general scheme.
+valid(verify('8f742231b10e8888abcd99yyyzzz85a5',
+    'token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow'
+    . '&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name='
+    . 'roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2F'
+    . 'hooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F'
+    . '96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.'
+    . '803a0bc887a14d10d2c447fce8b6703c',
+    '--scheme', 'hmac', 'header=X-Slack-Signature', 'prefix=v0=',
+    'signed=v0:{timestamp:X-Slack-Request-Timestamp}:{body}',
+    '--header', 'X-Slack-Request-Timestamp: 1531420618',
+    '--header', 'X-Slack-Signature: v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d'
+    . '21a10bd27519666489c69b503', '--at', 1531420618), 'Slack\'s example');
+
+# Published: Square, a scheme that signs the URL.
+my @square = ('--scheme', 'hmac', 'header=x-square-hmacsha256-signature',
+    'encoding=base64', 'signed={url}{body}', '--header',
+    'x-square-hmacsha256-signature: '
+    . '2kRE5qRU2tR+tBGlDwMEw2avJ7QM4ikPYD/PJ3bd9Og=');
+my @sq = ('asdf1234', '{"hello":"world"}');
+valid(verify(@sq, @square, '--url', 'https://example.com/webhook'),
+    'Square\'s example');
+valid(verify(@sq, @square, 'url=https://example.com/webhook'),
+    'the same, as the directive writes it');
+invalid(verify(@sq, @square, '--url', 'https://example.com/webhook/'),
+    qr/URL/, 'another URL');
+
+# Stripe, made here
+{
+    my $body = '{"id":"evt_1"}';
+    my $sig = hmac_sha256_hex("1700000000.$body", 'whsec_abc');
+    my @stripe = ('--scheme', 'stripe', '--at', 1700000000);
+    valid(verify('whsec_abc', $body, @stripe, '--header',
+        "Stripe-Signature: t=1700000000,v1=$sig,v0=00"), 'Stripe');
+    invalid(verify('whsec_abc', $body, @stripe, '--header',
+        "Stripe-Signature: t=1700000001,v1=$sig"), qr/no secret fits/,
+        'Stripe with another time');
+}
+
+# as JSON
+
+{
+    my $r = verify(@gh, @github, '--json');
+    is_deeply(decode_json($r->{out}), { valid => JSON::PP::true }, '--json');
+    $r = verify('another', $gh[1], @github, '--json');
+    my $doc = decode_json($r->{out});
+    is($r->{code}, 1, '--json of an invalid one');
+    is($doc->{problem}, 'signature-invalid', 'the problem');
+    is($doc->{status}, 401, 'the status');
+    ok($doc->{why} && $doc->{hint}, 'why, and a hint');
+}
+
+# secret files
+
+is(verify('', $gh[1], @github)->{code}, 78, 'an empty secret file');
+is(verify('v1,whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'x', @std)->{code}, 78,
+    'a secret pasted with its version');
+{
+    my $r = verify('whsec_!!!', 'x', @std);
+    is($r->{code}, 78, 'a secret that cannot be read');
+    unlike($r->{err}, qr/!!!/, 'is not shown');
+}
+
+done_testing;
