@@ -72,6 +72,32 @@ const il_cmd_t  il_cmd_verify = {
 };
 
 
+/* What the schemes get as their context. */
+typedef struct {
+    const il_list_t  *headers;
+    il_list_t         memory;       /* freed when the command ends */
+} il_verify_ctx_t;
+
+
+static void *
+il_verify_alloc(void *ctx, size_t size)
+{
+    il_list_t  *m;
+
+    m = &((il_verify_ctx_t *) ctx)->memory;
+    m->v = realloc(m->v, (m->n + 1) * sizeof(char *));
+
+    if (m->v == NULL) {
+        il_err("out of memory");
+        exit(EX_OSERR);
+    }
+
+    m->v[m->n] = il_xalloc(size, 1);
+
+    return m->v[m->n++];
+}
+
+
 static il_str_t
 il_verify_header(void *ctx, const char *lowcase_name, size_t *count)
 {
@@ -80,7 +106,7 @@ il_verify_header(void *ctx, const char *lowcase_name, size_t *count)
     const char       *line, *colon;
     const il_list_t  *headers;
 
-    headers = ctx;
+    headers = ((il_verify_ctx_t *) ctx)->headers;
     value = il_str(NULL, 0);
     *count = 0;
 
@@ -408,10 +434,13 @@ il_verify(void *opts, const il_args_t *args)
     il_sig_rc_e        sig;
     il_sig_why_e       why;
     il_sig_conf_t      conf;
+    il_verify_ctx_t    ctx;
     il_sig_request_t   req;
     il_verify_opts_t  *o;
 
     o = opts;
+    memset(&ctx, 0, sizeof(ctx));
+    ctx.headers = &o->headers;
     memset(&body, 0, sizeof(body));
     memset(&conf, 0, sizeof(conf));
     memset(&req, 0, sizeof(req));
@@ -431,7 +460,8 @@ il_verify(void *opts, const il_args_t *args)
 
     if (rc == 0) {
         req.header = il_verify_header;
-        req.ctx = &o->headers;
+        req.alloc = il_verify_alloc;
+        req.ctx = &ctx;
         req.method = il_cstr(o->method == NULL ? "POST" : o->method);
         req.url = il_cstr(o->url == NULL ? "" : o->url);
         req.body = il_buf_str(&body);
@@ -444,6 +474,7 @@ il_verify(void *opts, const il_args_t *args)
     }
 
     il_sig_conf_wipe(&conf);
+    il_names_free(&ctx.memory);
     il_buf_free(&body);
 
     return il_out_end(rc);

@@ -79,6 +79,15 @@ valid(verify(@sw, @std, '--at', 1614265330 + 900, '--tolerance', 900),
 invalid(verify(@sw, @std), qr/timestamp-out-of-range/, 'now');
 is(verify(@sw, @std, '--at', 'yesterday')->{code}, 64, 'no time at all');
 
+# Published: svix/svix-webhooks, an Ed25519 signature and its public key.
+my @v1a = ('whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=', $sw[1]);
+my @v1a_args = (@std[ 0 .. 5 ], '--header', 'webhook-signature: v1a,'
+    . 'hnO3f9T8Ytu9HwrXslvumlUpqtNVqkhqw/enGzPCXe5BdqzCInXqYXFymVJaA7AZdpXwVL'
+    . 'Po3mNl8EM+m7TBAg==', '--at', 1614265330);
+valid(verify(@v1a, @v1a_args), 'Svix\' asymmetric example');
+invalid(verify($v1a[0], "$v1a[1] ", @v1a_args), qr/no secret fits/,
+    'another body of that');
+
 # Published: Slack, "Verifying requests from Slack", by the general scheme.
 valid(verify('8f742231b10e8888abcd99yyyzzz85a5',
     'token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow'
