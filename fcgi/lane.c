@@ -11,7 +11,8 @@
 #include "metrics.h"
 
 
-#define IL_LANE_TRIES       8
+/* Tries of one batch; before it the deadline ends most. */
+#define IL_LANE_TRIES       100
 #define IL_LANE_BUSY_TRIES  3
 
 /* A batch ends at so many bytes of bodies, a queue at so many. */
@@ -158,6 +159,10 @@ il_lane_fail(il_lane_t *lane, il_item_t **items, size_t n, il_problem_e p)
 {
     size_t  i;
 
+    il_log(IL_LOG_WARN, "%s: gave up %zu calls, the first after %u tries in "
+           "%lld ms", lane->ops->name, n, items[0]->tries,
+           (long long) (il_now_ms() - items[0]->since));
+
     for (i = 0; i < n; i++) {
         lane->ops->fail(items[i], p);
     }
@@ -176,6 +181,26 @@ il_lane_pause(int64_t ms)
 }
 
 
+/* When the item that waits longest was queued. */
+
+static int64_t
+il_lane_oldest(il_item_t **items, size_t n)
+{
+    size_t   i;
+    int64_t  oldest;
+
+    oldest = items[0]->since;
+
+    for (i = 1; i < n; i++) {
+        if (items[i]->since < oldest) {
+            oldest = items[i]->since;
+        }
+    }
+
+    return oldest;
+}
+
+
 /* Waits for the link as long as these items may wait.  0 or -1. */
 
 static int
@@ -190,14 +215,10 @@ il_lane_link(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n)
         }
 
         now = il_now_ms();
-        oldest = now;
+        oldest = il_lane_oldest(items, n);
         patience = IL_LANE_PATIENCE;
 
         for (i = 0; i < n; i++) {
-            if (items[i]->since < oldest) {
-                oldest = items[i]->since;
-            }
-
             if (items[i]->tries > 0) {
                 /* it may be committed: worth finding out */
                 patience = lane->conf->db_deadline;
@@ -266,12 +287,15 @@ il_lane_run(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n)
             items[i]->tries++;
         }
 
-        if (__atomic_load_n(&il_lane_hurried, __ATOMIC_RELAXED)) {
+        if (__atomic_load_n(&il_lane_hurried, __ATOMIC_RELAXED)
+            || il_now_ms() - il_lane_oldest(items, n)
+               >= lane->conf->db_deadline)
+        {
             break;
         }
 
         if (try > 1 || rc == IL_DB_RETRY) {
-            il_lane_pause(1 + il_random(10 << (try < 6 ? try : 6)));
+            il_lane_pause(1 + il_random(10 << (try < 5 ? try : 5)));
         }
     }
 
