@@ -145,6 +145,8 @@ install: all
 	@for f in sql/*.sql sql/*/*.sql ngx_module/interlock_params \
 	    fcgi/etc/kinds/*.json fcgi/etc/units/*; do [ ! -f "$$f" ] || \
 	    $(INSTALL) -m 644 "$$f" '$(DESTDIR)$(datadir)'/"$${f#fcgi/etc/}"; done
+	@f=fcgi/etc/interlock.bash-completion; [ ! -f $$f ] || $(INSTALL) -m 644 $$f \
+	    '$(DESTDIR)$(prefix)/share/bash-completion/completions/interlock'
 	@for f in fcgi/man/*.[18]; do [ ! -f "$$f" ] || \
 	    $(INSTALL) -m 644 "$$f" \
 	    '$(DESTDIR)$(mandir)'/"man$${f##*.}/$${f##*/}"; done

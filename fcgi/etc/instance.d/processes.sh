@@ -29,14 +29,20 @@ alive()
 # wait_gone PID SECONDS
 wait_gone()
 {
-    tries=$(($2 * 20))
+    late=$(($(uptime_s) + $2))
     while [ -d "/proc/$1" ] \
         && ! grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2>/dev/null
     do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || return 1
+        [ "$(uptime_s)" -le "$late" ] || return 1
         sleep 0.05
     done
+}
+
+# Seconds that nobody sets.
+uptime_s()
+{
+    read -r up rest </proc/uptime
+    echo "${up%.*}"
 }
 
 # The pids of all that work in DIR/pg: PostgreSQL's processes stay there.

@@ -47,13 +47,12 @@ step()
 # await NAME SECONDS TEST...: until the test holds; the keeper must live.
 await()
 {
-    name=$1 tries=$(($2 * 20))
+    name=$1 late=$(($(uptime_s) + $2))
     shift 2
     until "$@"; do
         [ -z "$asked" ] || { stop_all; exit 0; }
         alive "keeper.$name" || give_up "$name ended at once" "$name"
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || give_up "$name does not get ready$(curl -s \
+        [ "$(uptime_s)" -le "$late" ] || give_up "$name does not get ready$(curl -s \
             --noproxy '*' --max-time 2 "$url/readyz" | sed 's/^/: /')" "$name"
         sleep 0.05
     done
