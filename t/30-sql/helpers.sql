@@ -134,7 +134,7 @@ language sql as $$
     where j.work_key = p_key and j.place = 'delayed'
 $$;
 
--- Two ends, or two submissions, in one call and in the order given.
+-- Two ends, or some submissions, in one call and in the order given.
 create function t.finish2(p_a text, p_b text)
 returns table (outcome text, status text) language sql as $$
     select f.outcome, f.status
@@ -154,19 +154,26 @@ returns table (outcome text, status text) language sql as $$
     order by f.ord
 $$;
 
-create function t.submit2(p_kind text, p_a text, p_b text, p_id bigint)
-returns table (decision text) language sql as $$
-    select s.decision
-    from interlock.submit(
-        array_fill(interlock.tenant_create('demo'), array[2]),
-        array[t.rid(p_id), t.rid(p_id + 1)], array['api', 'api'],
-        array[null, null], array['\x01', '\x01']::bytea[],
-        array['reject', 'reject'], array[p_kind, p_kind], array[p_a, p_b],
-        array[null, null]::bigint[], array['\x31', '\x31']::bytea[],
-        array[null, null], array[null, null], array[null, null],
-        array[null, null]::int[], array[null, null]::timestamptz[],
-        array[null, null]::timestamptz[], array[false, false],
-        array[null, null], array[null, null], true) s
+create function t.submitn(p_kind text, p_keys text[], p_idems text[],
+    p_id bigint)
+returns table (decision text, replayed boolean) language sql as $$
+    select s.decision, s.replayed
+    from cardinality(p_keys) n,
+        lateral (select array_agg(t.rid(p_id + x)) as ids
+                 from generate_series(1, n) x) i,
+        interlock.submit(
+        array_fill(interlock.tenant_create('demo'), array[n]), i.ids,
+        array_fill('api'::text, array[n]), p_idems,
+        array_fill('\x01'::bytea, array[n]),
+        array_fill('reject'::text, array[n]), array_fill(p_kind, array[n]),
+        p_keys, array_fill(null::bigint, array[n]),
+        array_fill('\x31'::bytea, array[n]),
+        array_fill(null::text, array[n]), array_fill(null::text, array[n]),
+        array_fill(null::text, array[n]), array_fill(null::int, array[n]),
+        array_fill(null::timestamptz, array[n]),
+        array_fill(null::timestamptz, array[n]),
+        array_fill(false, array[n]), array_fill(null::text, array[n]),
+        array_fill(null::text, array[n]), true) s
     order by s.ord
 $$;
 
@@ -305,5 +312,18 @@ begin
         perform interlock.recover(5);
         perform interlock.prune(5);
     end if;
+end
+$$;
+
+-- As if the owner had renewed just in time, for a lease whose end t.expire
+-- has put into the past.
+create function t.renew_late(p_who text) returns table (outcome text)
+language plpgsql as $$
+begin
+    update interlock.leases l
+    set expires_at = clock_timestamp() + interval '5 seconds'
+    from t.held h
+    where h.who = p_who and l.tenant = h.tenant and l.attempt_id = h.attempt;
+    return query select r.outcome from t.renew(p_who) r;
 end
 $$;
