@@ -147,7 +147,7 @@ install: all
 	    $(INSTALL) -m 644 "$$f" '$(DESTDIR)$(datadir)'/"$${f#fcgi/etc/}"; done
 	@f=fcgi/etc/interlock.bash-completion; [ ! -f $$f ] || $(INSTALL) -m 644 $$f \
 	    '$(DESTDIR)$(prefix)/share/bash-completion/completions/interlock'
-	@for f in fcgi/man/*.[18]; do [ ! -f "$$f" ] || \
+	@for f in fcgi/man/*.[158]; do [ ! -f "$$f" ] || \
 	    $(INSTALL) -m 644 "$$f" \
 	    '$(DESTDIR)$(mandir)'/"man$${f##*.}/$${f##*/}"; done
 
