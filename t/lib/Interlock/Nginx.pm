@@ -129,7 +129,7 @@ error_log logs/error.log info;
 worker_processes $workers;
 load_module $self->{module};
 $part{main}
-events { worker_connections 1024; }
+events { worker_connections 2048; }
 http {
     access_log off;
     client_body_temp_path tmp/body;
@@ -437,6 +437,7 @@ sub start_backend {
             my $child = fork // next;
             if ($child == 0) {
                 close $l;
+                srand;          # else all children give the same ids
                 eval { $self->serve($c) };
                 POSIX::_exit(0);
             }
