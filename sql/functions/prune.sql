@@ -15,6 +15,8 @@ declare
     v_n    int;
     v_now  timestamptz := clock_timestamp();
 begin
+    perform set_config('synchronous_commit', 'on', true);
+
     with old as (
         select i.tenant, i.source, i.key
         from interlock.idempotency i

@@ -79,6 +79,7 @@ my %call = (
     unclaim => q{interlock.unclaim('{1}',
         '{00000000-0000-7000-8000-000000000003}')},
     recover => q{interlock.recover(1)},
+    prune => q{interlock.prune(1)},
     kind_put => q{interlock.kind_put(1, 'k', '{}')},
     kind_delete => q{interlock.kind_delete(1, 'k')},
 );
