@@ -14,12 +14,31 @@ with live as (
         a.ended_at, a.call not in ('release', 'unclaim')
     from interlock.attempts a
 ),
+fences as (
+    select l.tenant, l.work_key, l.fence from live l
+    union all
+    select p.tenant, p.work_key, p.fence from interlock.publications p
+),
 head as (
     select j.tenant, j.work_key, count(*) filter (where j.exclusive) as n
     from interlock.jobs j
     where j.status in ('running', 'checking', 'held')
-        or j.place in ('ready', 'delayed')
+        or j.place in ('ready', 'delayed', 'limited')
     group by 1, 2
+),
+room as (
+    select g.tenant, g.name, l.capacity, l.start_rate,
+        (select count(*) from interlock.lease_groups x
+         where x.tenant = g.tenant and x.group_name = g.name) as live,
+        (select count(*) from interlock.jobs j
+         where j.tenant = g.tenant and j.limited_by = g.name
+             and j.place in ('ready', 'delayed')) as have,
+        (select count(*) from interlock.jobs j
+         where j.tenant = g.tenant and j.limited_by = g.name
+             and j.place = 'limited') as waiting
+    from interlock.limit_groups g
+    left join interlock.limits l
+        on l.tenant = g.tenant and l.name = g.limit_name
 )
 
 -- G2, G6: arrivals and jobs answer each other
@@ -114,13 +133,13 @@ where not exists (select from interlock.jobs j
 union all
 select 'fence given twice',
     format('%s/%s %s', l.tenant, l.work_key, l.fence)
-from live l
+from fences l
 group by l.tenant, l.work_key, l.fence having count(*) > 1
 
 union all
 select 'work behind its fences', format('%s/%s', w.tenant, w.work_key)
 from interlock.works w
-where w.fence < (select max(l.fence) from live l
+where w.fence < (select max(l.fence) from fences l
                  where l.tenant = w.tenant and l.work_key = w.work_key)
 
 union all
@@ -138,6 +157,91 @@ select 'attempt both live and ended',
     format('%s/%s', l.tenant, l.attempt_id)
 from interlock.leases l
 join interlock.attempts a on a.tenant = l.tenant and a.id = l.attempt_id
+
+-- G8: the limit holds
+union all
+select 'lease and its limit groups differ',
+    format('%s/%s', coalesce(l.tenant, g.tenant),
+           coalesce(l.attempt_id, g.attempt_id))
+from (select x.tenant, x.attempt_id, y.name
+      from interlock.leases x cross join lateral unnest(x.groups) y (name)) l
+full join interlock.lease_groups g on g.tenant = l.tenant
+    and g.attempt_id = l.attempt_id and g.group_name = l.name
+where l.name is null or g.group_name is null
+
+union all
+select 'job''s limit group is not there', format('%s/%s %s',
+    j.tenant, j.id, x.name)
+from interlock.jobs j cross join lateral unnest(j.groups) x (name)
+where j.finished_at is null
+    and not exists (select from interlock.limit_groups g
+                    where g.tenant = j.tenant and g.name = x.name
+                        and g.limit_name = interlock.limit_of(x.name))
+
+-- (a capacity that was lowered ends nothing, so attempts older than the
+-- change may be more)
+union all
+select 'more live attempts than the limit allows',
+    format('%s/%s: %s of %s', r.tenant, r.name, r.live, r.capacity)
+from room r
+where r.live > r.capacity
+    and not exists (select from interlock.limits l
+                    where l.tenant = r.tenant
+                        and l.name = interlock.limit_of(r.name)
+                        and l.updated_at > (
+                            select min(x.granted_at)
+                            from interlock.lease_groups g
+                            join interlock.leases x on x.tenant = g.tenant
+                                and x.attempt_id = g.attempt_id
+                            where g.tenant = r.tenant
+                                and g.group_name = r.name))
+
+-- (limits_sweep sees to what is left for a second)
+union all
+select 'waits for a limit that has room (a wake-up was lost)',
+    format('%s/%s', r.tenant, r.name)
+from room r
+where r.waiting > 0 and r.have = 0 and (r.capacity is null
+    or r.live < r.capacity)
+
+-- the line of a key
+union all
+select 'parked although its line has room', format('%s/%s', j.tenant, j.id)
+from (select distinct on (x.tenant, x.work_key) x.*
+      from interlock.jobs x where x.status = 'parked'
+      order by x.tenant, x.work_key, x.turn) j
+join interlock.kind_versions v on v.tenant = j.tenant and v.name = j.kind
+    and v.version = j.kind_version
+where v.max_waiting > (select count(*) from interlock.jobs x
+                       where x.tenant = j.tenant
+                           and x.work_key = j.work_key
+                           and x.place = 'blocked')
+
+union all
+select 'waits behind one that is parked', format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+where j.place = 'blocked'
+    and exists (select from interlock.jobs x
+                where x.tenant = j.tenant and x.work_key = j.work_key
+                    and x.status = 'parked' and x.turn < j.turn)
+
+union all
+select 'running job that is to end, but whose lease does not know',
+    format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+join interlock.leases l on l.tenant = j.tenant and l.job_id = j.id
+where j.ending <> l.cancel_requested
+    or (l.cancel_requested and (l.cancel_deadline is null
+                                or l.expires_at > l.cancel_deadline))
+
+union all
+select 'refused for want of room, but holds its key',
+    format('%s/%s', q.tenant, q.id)
+from interlock.requests q
+join interlock.idempotency i on i.tenant = q.tenant
+    and i.source = q.source and i.key = q.idempotency_key
+    and i.request_id = q.id
+where q.code >= 400
 
 -- G7: every job ends, or something is there that will move it
 union all
@@ -191,6 +295,10 @@ where w.published_revision is not null
                     where r.tenant = w.tenant and r.work_key = w.work_key
                         and r.revision = w.published_revision
                         and r.published and r.fence = w.published_fence)
+    and not exists (select from interlock.publications p
+                    where p.tenant = w.tenant and p.work_key = w.work_key
+                        and p.revision = w.published_revision
+                        and p.fence = w.published_fence)
 
 union all
 select 'a later published result has a lower fence or version',

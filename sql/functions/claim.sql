@@ -1,16 +1,20 @@
 -- claim(…): who: interlockd's claim batcher; one element a waiting worker.
 --
 -- Finds the heads of the runnable jobs of the wanted kinds by index
--- (order_key, that is admission − priority × aging), shares them out in turn
--- among the ords that ask for a kind, and grants each a lease with a fence
--- above all earlier ones of its work key.
+-- (order_key, see order_of), shares them out in turn among the ords that ask
+-- for a kind, and grants each a lease with a fence above all earlier ones of
+-- its work key.  A job whose limit group is full or may not start another one
+-- yet becomes limited instead, so that nobody meets it again; then up to some
+-- hundred more of those behind it a round.
 --
 -- Locks: advisory locks of the claim ids, in order (so that a claim whose
 -- COMMIT was lost is over before its repeat looks); works of the candidates
 -- FOR NO KEY UPDATE SKIP LOCKED.  Only if every candidate's work is locked by
 -- others and none by us, it waits for them, in key order: so it never waits
--- while it holds a work, and a key that is always busy is claimed all the
--- same.  What a candidate is, is read again after its work is locked.
+-- for a work while it holds one, and a key that is always busy is claimed all
+-- the same.  What a candidate is, is read again after its work is locked.
+-- Then the limit groups of the candidates, by name: it waits once, and skips
+-- what is locked in later rounds.  Live attempts are counted after that.
 --
 -- Answers: one row a grant.  A claim id that has live leases gets just these
 -- again.  No row: nothing for that ord.
@@ -52,6 +56,22 @@ declare
     g_ord     int[];
     g_ten     int[];
     g_job     uuid[];
+    v_extra   int := 0;         -- more candidates, if some were held back
+    v_any_g   boolean;
+    v_held    int[];            -- limit groups that we hold: tenants ...
+    v_held_g  text[] := '{}';   -- ... names, tenant/group ...
+    v_room    bigint[] := '{}'; -- ... room left (null: no bound), ...
+    v_next    timestamptz[] := '{}';    -- ... next start allowed ...
+    v_step    interval[] := '{}';       -- ... the time between starts, ...
+    v_slack   interval[] := '{}';       -- ... and how early one may come
+    v_by      text;
+    v_p       int;
+    h_ten     int[];            -- held back: jobs, and each by which group
+    h_job     uuid[];
+    h_by      text[];
+    f_ten     int[] := '{}';    -- virtual times that were reached
+    f_kind    text[] := '{}';
+    f_v       timestamptz[] := '{}';
     r         record;
 begin
     perform set_config('synchronous_commit', 'on', true);
@@ -96,7 +116,8 @@ begin
 
     v_turn := array_fill(0, array[cardinality(v_tk_t)]);
 
-    for round in 1 .. 4 loop
+    for round in 1 .. 8 loop
+        exit when round > 4 and v_extra = 0;
         select coalesce(sum(x), 0) into v_total from unnest(v_left) x;
         exit when v_total = 0 or cardinality(v_tk_t) = 0;
 
@@ -110,30 +131,39 @@ begin
         v_now := clock_timestamp();
 
         -- Candidates: a few more than wanted, for some may be taken.
-        select array_agg(c.id order by c.order_key, c.id),
-            array_agg(c.tenant order by c.order_key, c.id),
-            array_agg(c.work_key order by c.order_key, c.id),
-            array_agg(c.i order by c.order_key, c.id)
-        into v_cand, v_ten, v_key, v_pair
+        -- Among kinds by the time that a job has waited from; within a kind
+        -- whose keys are of virtual time, no sooner than those before it.
+        select array_agg(c.id order by c.at, c.order_key, c.id),
+            array_agg(c.tenant order by c.at, c.order_key, c.id),
+            array_agg(c.work_key order by c.at, c.order_key, c.id),
+            array_agg(c.i order by c.at, c.order_key, c.id),
+            bool_or(c.groups is not null)
+        into v_cand, v_ten, v_key, v_pair, v_any_g
         from (
-            select p.tenant, p.i::int as i, c.*
+            select p.tenant, p.i::int as i, c.*,
+                case when c.tag is null then c.order_key
+                else max(least(c.order_key, c.created_at
+                             + (c.order_key - c.tag))) over (
+                    partition by p.i order by c.order_key, c.id) end as at
             from unnest(v_tk_t, v_tk_k, v_want) with ordinality
                 as p (tenant, kind, want, i)
             cross join lateral (
-                (select j.id, j.work_key, j.order_key
+                (select j.id, j.work_key, j.order_key, j.created_at, j.tag,
+                     j.groups
                  from interlock.jobs j
                  where j.tenant = p.tenant and j.kind = p.kind
                      and j.place = 'ready' and j.id <> all (v_tried)
                  order by j.order_key, j.id
-                 limit p.want + 16)
+                 limit p.want + 16 + v_extra)
                 union all
-                (select j.id, j.work_key, j.order_key
+                (select j.id, j.work_key, j.order_key, j.created_at, j.tag,
+                     j.groups
                  from interlock.jobs j
                  where j.tenant = p.tenant and j.kind = p.kind
                      and j.place = 'delayed' and j.run_at <= v_now
                      and j.id <> all (v_tried)
                  order by j.run_at, j.id
-                 limit p.want + 16)) c
+                 limit p.want + 16 + v_extra)) c
             where p.want > 0) c;
 
         exit when v_cand is null;
@@ -147,7 +177,7 @@ begin
                 select from interlock.works w
                 where w.tenant = u.tenant and w.work_key = u.work_key
                 for no key update skip locked) l
-            limit v_total) m;
+            limit v_total + v_extra) m;
 
         if v_mine is null and round = 1 then
             select array_agg(m.n order by m.n) into v_mine
@@ -167,22 +197,49 @@ begin
 
         exit when v_mine is null;
 
+        -- Their limit groups, by name; what is left of each is read in a
+        -- later statement.
+        if v_any_g then
+            v_p := cardinality(v_held_g);
+            for r in select * from interlock.claim_groups(v_ten, v_cand,
+                v_mine, v_held_g, v_p > 0)
+            loop
+                v_held := v_held || r.tenant;
+                v_held_g := v_held_g || (r.tenant || '/' || r.name);
+            end loop;
+            for i in v_p + 1 .. cardinality(v_held_g) loop
+                select * into r from interlock.claim_room(v_held[i],
+                    substr(v_held_g[i], strpos(v_held_g[i], '/') + 1));
+                v_room[i] := r.room;
+                v_next[i] := r.next_start;
+                v_step[i] := r.step;
+                v_slack[i] := r.slack;
+            end loop;
+        end if;
+
         -- Ours now: what are they?  Deal them out in turn.
+        v_now := clock_timestamp();
+        v_extra := 0;
         g_ord := '{}';
         g_ten := '{}';
         g_job := '{}';
+        h_ten := '{}';
+        h_job := '{}';
+        h_by := '{}';
 
         for r in
-            select j.tenant, j.id, v_pair[u.pos] as pair
+            select j.*, v_pair[u.pos] as pair
             from unnest(v_mine) with ordinality as u (pos, n)
             cross join lateral (
                 select x.tenant, x.id, x.place, x.run_at, x.exclusive,
-                    x.work_key
+                    x.work_key, x.kind, x.groups, x.tag, x.order_key,
+                    x.started_at, x.expire_at
                 from interlock.jobs x
                 where x.tenant = v_ten[u.pos] and x.id = v_cand[u.pos]
                 limit 1) j
             where (j.place = 'ready' or (j.place = 'delayed'
-                                         and j.run_at <= clock_timestamp()))
+                                         and j.run_at <= v_now))
+                and (j.started_at is not null or j.expire_at > v_now)
                 and not (j.exclusive and exists (
                     select from interlock.leases l
                     where l.tenant = j.tenant and l.work_key = j.work_key
@@ -192,6 +249,30 @@ begin
             v_i := r.pair;
             v_tried := v_tried || r.id;
 
+            if r.groups is not null then
+                v_by := null;
+                for i in 1 .. cardinality(r.groups) loop
+                    v_p := array_position(v_held_g,
+                                          r.tenant || '/' || r.groups[i]);
+                    if v_p is null then
+                        v_by := '';    -- somebody else's just now
+                        exit;
+                    elsif v_room[v_p] <= 0
+                        or v_next[v_p] - v_slack[v_p] > v_now
+                    then
+                        v_by := r.groups[i];
+                        exit;
+                    end if;
+                end loop;
+
+                if v_by <> '' then
+                    h_ten := h_ten || r.tenant;
+                    h_job := h_job || r.id;
+                    h_by := h_by || v_by;
+                end if;
+                continue when v_by is not null;
+            end if;
+
             for step in 1 .. v_len[v_i] loop
                 v_o := v_ords[v_from[v_i] + 1 + v_turn[v_i]];
                 v_turn[v_i] := (v_turn[v_i] + 1) % v_len[v_i];
@@ -200,6 +281,20 @@ begin
                     g_ord := g_ord || v_o;
                     g_ten := g_ten || r.tenant;
                     g_job := g_job || r.id;
+
+                    for i in 1 .. coalesce(cardinality(r.groups), 0) loop
+                        v_p := array_position(v_held_g,
+                            r.tenant || '/' || r.groups[i]);
+                        v_room[v_p] := v_room[v_p] - 1;
+                        v_next[v_p] := greatest(v_next[v_p], v_now)
+                            + v_step[v_p];
+                    end loop;
+                    if r.tag is not null then
+                        f_ten := f_ten || r.tenant;
+                        f_kind := f_kind || r.kind;
+                        f_v := f_v || (least(r.tag, r.order_key)
+                                       + interval '1 second');
+                    end if;
                     exit;
                 end if;
             end loop;
@@ -207,7 +302,22 @@ begin
 
         perform interlock.claim_grant(g_ord, g_ten, g_job,
             p_claim_id, p_worker);
+
+        if cardinality(h_job) > 0 then
+            v_extra := 200;
+            perform interlock.claim_hold(h_ten, h_job, h_by);
+        end if;
     end loop;
+
+    -- What these groups have room for: a job held back by one group may have
+    -- stood in for the room of another; and whose turn is next at its time.
+    if cardinality(v_held_g) > 0 then
+        perform interlock.claim_settle(v_held, v_held_g, v_next);
+    end if;
+
+    if cardinality(f_v) > 0 then
+        perform interlock.claim_pace(f_ten, f_kind, f_v);
+    end if;
 
     return query
     select u.ord::int, l.attempt_id, l.job_id, l.attempt, l.kind, l.work_key,
@@ -262,7 +372,7 @@ begin
         insert into interlock.leases (tenant, attempt_id, claim_id, job_id,
             kind, work_key, exclusive, fence, attempt, worker, granted_at,
             expires_at, runtime_end, lease_seconds, step, progress,
-            checkpoint)
+            checkpoint, groups)
         select g.tenant, gen_random_uuid(), p_claim_id[g.ord], j.id, j.kind,
             j.work_key, j.exclusive,
             greatest(w.fence, w.fence_floor) + row_number() over (
@@ -271,7 +381,7 @@ begin
             v_now + make_interval(
                 secs => least(k.lease_seconds, k.max_runtime)),
             v_now + make_interval(secs => k.max_runtime),
-            k.lease_seconds, j.step, j.progress, j.checkpoint
+            k.lease_seconds, j.step, j.progress, j.checkpoint, j.groups
         from unnest(p_ord, p_tenant, p_job) with ordinality
             as g (ord, tenant, job, n)
         cross join lateral (
@@ -290,7 +400,11 @@ begin
             where x.tenant = g.tenant and x.name = j.kind
                 and x.version = j.kind_version
             limit 1) k
-        returning tenant, work_key, fence)
+        returning tenant, work_key, fence, attempt_id, groups),
+    grp as (
+        insert into interlock.lease_groups (tenant, group_name, attempt_id)
+        select i.tenant, g.name, i.attempt_id
+        from ins i cross join lateral unnest(i.groups) g (name))
     select array_agg(x.tenant), array_agg(x.work_key), array_agg(x.fence)
     into v_ten, v_key, v_fence
     from (select i.tenant, i.work_key, max(i.fence) as fence
@@ -321,6 +435,183 @@ begin
 end
 $$;
 
+-- claim_groups(tenants, jobs, mine, held, skip): locks the limit groups of the
+-- candidates at the places mine, by name, save those that are held already;
+-- skip leaves out what others hold.  Answers the groups locked.
+create or replace function interlock.claim_groups(
+    p_tenant int[], p_job uuid[], p_mine int[], p_held text[],
+    p_skip boolean)
+returns table (tenant int, name text)
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    v_ten   int[];
+    v_name  text[];
+begin
+    select array_agg(y.tenant order by y.tenant, y.name),
+        array_agg(y.name order by y.tenant, y.name)
+    into v_ten, v_name
+    from (select distinct j.tenant, j.name
+          from unnest(p_mine) m (pos)
+          cross join lateral (
+              select x.tenant, g.name
+              from interlock.jobs x, unnest(x.groups) g (name)
+              where x.tenant = p_tenant[m.pos] and x.id = p_job[m.pos]
+              limit 1000) j
+          where j.tenant || '/' || j.name <> all (p_held)) y;
+
+    if p_skip then
+        return query
+        select u.tenant, u.name
+        from unnest(v_ten, v_name) u (tenant, name)
+        cross join lateral (
+            select from interlock.limit_groups x
+            where x.tenant = u.tenant and x.name = u.name
+            for update skip locked) l;
+    else
+        return query
+        select u.tenant, u.name
+        from unnest(v_ten, v_name) u (tenant, name)
+        cross join lateral (
+            select from interlock.limit_groups x
+            where x.tenant = u.tenant and x.name = u.name
+            for update) l;
+    end if;
+end
+$$;
+
+-- claim_room(tenant, group): how many more attempts a group may have, counted
+-- from its live ones (null: no limit of that name); when the next is to start,
+-- the time between two, and by how much one may come early (null: no rate).
+-- Caller holds the group.
+create or replace function interlock.claim_room(
+    p_tenant int, p_group text, out room bigint, out next_start timestamptz,
+    out step interval, out slack interval)
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v_limit  interlock.limits;
+begin
+    select * into v_limit from interlock.limits l
+    where l.tenant = p_tenant and l.name = interlock.limit_of(p_group);
+    if not found then
+        return;
+    end if;
+
+    select v_limit.capacity - count(*) into room from (
+        select from interlock.lease_groups x
+        where x.tenant = p_tenant and x.group_name = p_group
+        limit v_limit.capacity) y;
+
+    if v_limit.start_rate is not null then
+        step := interlock.rate_step(v_limit.start_rate);
+        slack := interlock.rate_slack(v_limit.start_rate);
+        select g.next_start into next_start
+        from interlock.limit_groups g
+        where g.tenant = p_tenant and g.name = p_group;
+        next_start := coalesce(next_start, '-infinity');
+    end if;
+end
+$$;
+
+-- claim_hold(tenants, jobs, groups): makes each of these jobs limited by its
+-- group.  Caller holds the works and the groups.
+create or replace function interlock.claim_hold(
+    p_tenant int[], p_job uuid[], p_group text[])
+returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+    update interlock.jobs j
+    set place = 'limited', limited_by = y.name, retry_at = null
+    from (select x.ctid as tid, u.name
+          from unnest(p_tenant, p_job, p_group) as u (tenant, job, name)
+          cross join lateral (
+              select z.ctid from interlock.jobs z
+              where z.tenant = u.tenant and z.id = u.job
+              limit 1) x) y
+    where j.ctid = y.tid;
+end
+$$;
+
+-- claim_settle(tenants, tenant/group, next): keeps the next start of those
+-- that have one, and promotes what the groups have room for.  Caller holds
+-- the groups.
+create or replace function interlock.claim_settle(
+    p_tenant int[], p_held text[], p_next timestamptz[])
+returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v_group  text;
+begin
+    for i in 1 .. cardinality(p_held) loop
+        v_group := substr(p_held[i], strpos(p_held[i], '/') + 1);
+
+        if p_next[i] is not null then
+            update interlock.limit_groups g set next_start = p_next[i]
+            where g.tenant = p_tenant[i] and g.name = v_group
+                and g.next_start <> p_next[i];
+        end if;
+
+        perform interlock.group_promote(p_tenant[i], v_group);
+    end loop;
+end
+$$;
+
+-- claim_pace(tenants, kinds, times): moves the virtual times of these kinds
+-- on, without waiting: whoever finds one locked leaves it to the next claim.
+create or replace function interlock.claim_pace(
+    p_tenant int[], p_kind text[], p_v timestamptz[])
+returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+    update interlock.kind_pace p set v = greatest(p.v, y.v)
+    from (select l.tid, u.v
+          from (select x.tenant, x.kind, max(x.v) as v
+                from unnest(p_tenant, p_kind, p_v) x (tenant, kind, v)
+                group by 1, 2) u
+          cross join lateral (
+              select z.ctid as tid from interlock.kind_pace z
+              where z.tenant = u.tenant and z.kind = u.kind
+              limit 1
+              for no key update skip locked) l) y
+    where p.ctid = y.tid;
+end
+$$;
+
+revoke all on function interlock.claim_groups(int[], uuid[], int[], text[],
+    boolean) from public;
+revoke all on function interlock.claim_room(int, text) from public;
+revoke all on function interlock.claim_hold(int[], uuid[], text[])
+    from public;
+revoke all on function interlock.claim_settle(int[], text[], timestamptz[])
+    from public;
+revoke all on function interlock.claim_pace(int[], text[], timestamptz[])
+    from public;
 revoke all on function interlock.claim(uuid[], int[], text[], text[], int[])
     from public;
 revoke all on function interlock.claim_grant(int[], int[], uuid[], uuid[],

@@ -23,7 +23,8 @@ begin
 
     if exists (select from interlock.jobs j
                where j.tenant = p_tenant and j.kind = p_name
-                   and j.status in ('queued', 'running', 'checking', 'held'))
+                   and j.status in ('queued', 'running', 'checking', 'held',
+                       'parked'))
     then
         return query select 'kind-in-use',
             format('kind "%s" has jobs that are not ended', p_name);

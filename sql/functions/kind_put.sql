@@ -15,9 +15,9 @@ begin
     -- not supported yet (an enum's words; '*' means all but null or []).
     select * into f from (values
         ('overlap', 'enum', false, null::bigint, null::bigint,
-            array['allow', 'skip', 'buffer_one'],
-            array['buffer_first', 'buffer_all', 'replace']),
-        ('overflow', 'enum', false, null, null,
+            array['allow', 'skip', 'buffer_one', 'buffer_first',
+                'buffer_all', 'replace'], '{}'),
+        ('overflow', 'enum', true, null, null,
             array['reject', 'park'], '{}'),
         ('on_busy', 'enum', false, null, null, array['skip', 'error'], '{}'),
         ('allow_fresh', 'bool', false, null, null, '{}', '{}'),
@@ -38,17 +38,17 @@ begin
         ('max_waiting', 'int', false, 1, 1000000, '{}', '{}'),
         ('max_queued', 'int', false, 1, 100000000, '{}', '{}'),
         ('max_wait', 'int', false, 1, 31536000, '{}', '{}'),
-        ('limits', 'names', false, null, null, '{}', array['*']),
-        ('priority', 'int', false, -1000, 1000, '{}', '{}'),
-        ('order', 'enum', false, null, null, array['oldest'],
-            array['newest']),
-        ('fair_by', 'text', true, null, null, '{}', array['*']),
+        ('limits', 'names', false, null, 8, '{}', '{}'),
+        ('priority', 'int', false, -100, 100, '{}', '{}'),
+        ('order', 'enum', false, null, null,
+            array['oldest', 'newest', 'deadline'], '{}'),
+        ('fair_by', 'text', true, null, null, '{}', '{}'),
         ('aging', 'int', false, 0, 86400, '{}', '{}'),
         ('effect_scope', 'enum', true, null, null,
             array['work', 'job'], '{}'),
         ('delivery_effects', 'names', false, null, null, '{}', array['*']),
         ('max_payload', 'int', false, 0, 1073741824, '{}', '{}'),
-        ('key_template', 'text', true, null, null, '{}', array['*']),
+        ('key_template', 'text', true, null, null, '{}', '{}'),
         ('protects', 'text', true, null, null, '{}', '{}'),
         ('examples', 'json', true, null, null, '{}', '{}')
     ) t (name, type, nullable, low, high, words, later)
@@ -100,9 +100,19 @@ begin
     elsif f.type = 'names' then
         if v_type <> 'array' then
             detail := format('"%s" must be an array', p_name);
-        elsif json_array_length(p_value) > 0 then
+        elsif json_array_length(p_value) > 0 and f.later = array['*'] then
             detail := format('"%s" is not supported by this version; '
                              'leave it out or empty', p_name);
+        elsif json_array_length(p_value) > f.high then
+            detail := format('"%s" has at most %s entries', p_name, f.high);
+        elsif exists (select from json_array_elements(p_value) x
+                      where json_typeof(x) <> 'string')
+        then
+            detail := format('"%s" must be an array of strings', p_name);
+        elsif (select count(*) <> count(distinct x)
+               from json_array_elements_text(p_value) x)
+        then
+            detail := format('"%s" names something twice', p_name);
         end if;
 
     elsif octet_length(p_value::text) > 65536 then
@@ -112,6 +122,98 @@ begin
     if detail is not null then
         problem := 'field-invalid';
     end if;
+end
+$$;
+
+-- kind_rules(v): what is wrong between the fields of a policy, as an English
+-- sentence, or null; and what is made of its template: the pattern that work
+-- keys must match and the part that fair_by names.
+--
+-- A key_template has the form of a work key, parts joined by ":"; a part is a
+-- word, or one field {name}.  limits and fair_by may name its fields; limits
+-- also {tenant} and {kind}; fair_by also the number of a part, or "tenant",
+-- which is what holds anyway.
+create or replace function interlock.kind_rules(
+    v interlock.kind_versions, out detail text, out pattern text,
+    out fair_part int)
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+declare
+    v_fields  text[] := '{}';
+    v_part    text;
+    v_name    text;
+    v_field   text;
+begin
+    if v.key_template is not null then
+        pattern := '';
+        foreach v_part in array string_to_array(v.key_template, ':') loop
+            if v_part ~ '^\{[a-z][a-z0-9_]{0,63}\}$' then
+                v_field := btrim(v_part, '{}');
+                if v_field in ('tenant', 'kind') then
+                    detail := format('"key_template": {%s} has a meaning '
+                        'of its own; name the field otherwise', v_field);
+                    return;
+                elsif v_field = any (v_fields) then
+                    detail := format('"key_template" names {%s} twice',
+                                     v_field);
+                    return;
+                end if;
+                v_fields := v_fields || v_field;
+                pattern := pattern || ':[^:]+';
+            elsif v_part ~ '^[^{}[:cntrl:]\s]+$' then
+                pattern := pattern || ':' || regexp_replace(v_part,
+                    '([.*+?^$|()\[\]\\-])', '\\\1', 'g');
+            else
+                detail := format('"key_template": the part "%s" must be a '
+                    'word or one field like {customer}', left(v_part, 64));
+                return;
+            end if;
+        end loop;
+        pattern := '^' || substr(pattern, 2) || '$';
+    end if;
+
+    foreach v_name in array v.limits loop
+        detail := '"limits": ' || interlock.limit_check(v_name);
+        if detail is not null then
+            return;
+        end if;
+        for v_field in
+            select x[1] from regexp_matches(v_name, '\{([^}]*)\}', 'g') x
+        loop
+            if v_field not in ('tenant', 'kind')
+                and v_field <> all (v_fields)
+            then
+                detail := format('"limits": "%s" names the field {%s}, '
+                    'which is not in key_template', v_name, v_field);
+                return;
+            end if;
+        end loop;
+    end loop;
+
+    if v.fair_by is not null and v.fair_by <> 'tenant' then
+        if v.fair_by ~ '^([1-9]|1[0-6])$' then
+            fair_part := v.fair_by::int;
+            if fair_part > cardinality(string_to_array(v.key_template, ':'))
+            then
+                detail := format('"fair_by": key_template has no part %s',
+                                 v.fair_by);
+            end if;
+        else
+            fair_part := interlock.key_part(v.key_template, v.fair_by);
+            if fair_part is null then
+                detail := format('"fair_by" must be "tenant", a field of '
+                    'key_template, or the number of a part ("1" to "16"), '
+                    'not "%s"', left(v.fair_by, 64));
+            end if;
+        end if;
+
+        if detail is null and v."order" <> 'oldest' then
+            detail := format('"order": "%s" does not go with fair_by, which '
+                'has an order of its own', v."order");
+        end if;
+    end if;
+
 end
 $$;
 
@@ -219,6 +321,9 @@ begin
     values (p_tenant, p_name, 1, true)
     on conflict do nothing;
 
+    insert into interlock.kind_pace (tenant, kind) values (p_tenant, p_name)
+    on conflict do nothing;
+
     select * into strict k from interlock.kinds x
     where x.tenant = p_tenant and x.name = p_name for update;
 
@@ -244,6 +349,18 @@ begin
     if v_has_ex then
         v_new.examples := v_examples;
     end if;
+
+    select * into c from interlock.kind_rules(v_new);
+    if c.detail is not null then
+        -- The row that was made above, and nothing else.
+        delete from interlock.kinds x
+        where x.tenant = p_tenant and x.name = p_name
+            and v_old.version is null;
+        return query select 'field-invalid', c.detail, null::text;
+        return;
+    end if;
+    v_new.key_pattern := c.pattern;
+    v_new.fair_part := c.fair_part;
 
     if k.deleted or v_new is distinct from v_old then
         v_new.version := case when v_old.version is null then 1
@@ -273,7 +390,6 @@ begin
     v.name := p_name;
     v.version := 1;
     v.overlap := 'skip';
-    v.overflow := 'reject';
     v.on_busy := 'skip';
     v.allow_fresh := false;
     v.when_completed := 'run';
@@ -300,6 +416,8 @@ end
 $$;
 
 revoke all on function interlock.kind_check(text, json) from public;
+revoke all on function interlock.kind_rules(interlock.kind_versions)
+    from public;
 revoke all on function interlock.kind_defaults(int, text) from public;
 revoke all on function interlock.kind_put(int, text, text) from public;
 grant execute on function interlock.kind_put(int, text, text)

@@ -7,7 +7,9 @@
 -- Locks: works FOR NO KEY UPDATE SKIP LOCKED, then leases by id FOR UPDATE
 -- SKIP LOCKED: it never waits, so several may run at once, and an owner that
 -- is renewing or completing just now wins.  What was expired is judged again
--- in the next statement, with a clock read after the locks.
+-- in the next statement, with a clock read after the locks.  Last the limit
+-- groups that got room, by name: only for these it waits, holding works, for
+-- somebody who waits for nothing more.
 --
 -- One row's trouble never stops the others: the pass runs in one
 -- subtransaction (one a pass, not one a row, and none while nothing is
@@ -18,7 +20,7 @@
 -- Answers: one row an attempt that ended here.
 create or replace function interlock.recover(p_limit int)
 returns table (tenant int, job_id uuid, attempt_id uuid, kind text,
-    status text, runnable_kind text, ended_jobs uuid[])
+    status text, runnable_kind text, ended_jobs uuid[], wake_kinds text[])
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
 as $$
@@ -35,6 +37,9 @@ declare
     a          interlock.attempt_answer;
     v_state    text;
     v_message  text;
+    v_groups   text[];
+    v_gten     int[];
+    v_wake     jsonb := '{}';
 begin
     perform set_config('synchronous_commit', 'on', true);
 
@@ -55,6 +60,8 @@ begin
     -- Each turn of the loop either ends it or takes one row out.
     while cardinality(v_tenant) > 0 loop
         v_pass := '{}';
+        v_groups := '{}';
+        v_gten := '{}';
         v_i := null;
 
         begin
@@ -84,8 +91,11 @@ begin
                 end if;
 
                 a := interlock.attempt_end(l, 'lost', null, null, null,
-                    null, null, case when l.expires_at >= l.runtime_end
-                        then 'max_runtime reached' else 'lease expired' end,
+                    null, null,
+                    case when l.expires_at >= l.runtime_end
+                        then 'max_runtime reached'
+                        when l.cancel_requested then 'asked to end'
+                        else 'lease expired' end,
                     true, null, null, null);
 
                 v_row.tenant := l.tenant;
@@ -96,6 +106,12 @@ begin
                 v_row.runnable_kind := case when a.runnable then l.kind end;
                 v_row.ended_jobs := a.ended_jobs;
                 v_pass := v_pass || v_row;
+
+                if a.groups <> '{}' then
+                    v_groups := v_groups || a.groups;
+                    v_gten := v_gten || array_fill(l.tenant,
+                        array[cardinality(a.groups)]);
+                end if;
             end loop;
 
             v_tenant := '{}';
@@ -135,7 +151,25 @@ begin
     using unnest(v_pass) p
     where t.tenant = p.tenant and t.attempt_id = p.attempt_id;
 
-    return query select p.* from unnest(v_pass) p;
+    if cardinality(v_groups) > 0 then
+        select coalesce(jsonb_object_agg(x.tenant, x.kinds), '{}')
+        into v_wake
+        from (select g.tenant, string_agg(distinct g.kind, ',') as kinds
+              from interlock.groups_settle(v_gten, v_groups) g
+              group by g.tenant) x;
+    end if;
+
+    return query
+    select p.tenant, p.job_id, p.attempt_id, p.kind, p.status,
+        p.runnable_kind, p.ended_jobs, string_to_array(concat_ws(',',
+            p.runnable_kind, case when p.first
+                then v_wake ->> p.tenant::text end), ',')
+    from (select x.*, row_number() over (
+              partition by x.tenant order by x.ord) = 1 as first
+          from unnest(v_pass) with ordinality as x (tenant, job_id,
+              attempt_id, kind, status, runnable_kind, ended_jobs,
+              wake_kinds, ord)) p
+    order by p.ord;
 end
 $$;
 

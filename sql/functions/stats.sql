@@ -1,9 +1,13 @@
 -- stats(): who: interlockd, for /metrics, at most once in some seconds.
 -- Locks: none.  Answers: gauges, one row each; labels is a JSON object of
 -- strings without the tenant's.
---   queue_depth{kind,state}        state ready, delayed, waiting, running
+--   queue_depth{kind,state}        state ready, delayed, waiting (behind
+--                                  another job of its key), limited, parked,
+--                                  running
 --   oldest_item_age_seconds{kind}  of the jobs that could be claimed now
 --   active_concurrency{kind}       live attempts
+--   active_concurrency{limit}      those of a limit's fullest group
+--   configured_limit{limit}        the capacity of a group of it
 --   recovery_troubles              expired leases that raised an error
 create or replace function interlock.stats()
 returns table (name text, tenant text, labels text, value double precision)
@@ -20,11 +24,17 @@ begin
     from (select j.tenant, j.kind,
               case j.place when 'blocked' then 'waiting'
                   when 'ready' then 'ready' when 'delayed' then 'delayed'
+                  when 'limited' then 'limited'
                   else j.status end as state,
               count(*) as n
           from interlock.jobs j
           where j.status in ('queued', 'running', 'checking', 'held')
-          group by 1, 2, 3) x
+          group by 1, 2, 3
+          union all
+          select j.tenant, j.kind, 'parked', count(*)
+          from interlock.jobs j
+          where j.status = 'parked'
+          group by 1, 2) x
     join interlock.tenants t on t.id = x.tenant;
 
     return query
@@ -45,6 +55,25 @@ begin
     from (select l.tenant, l.kind, count(*) as n
           from interlock.leases l group by 1, 2) x
     join interlock.tenants t on t.id = x.tenant;
+
+    return query
+    select 'active_concurrency', t.name,
+        json_build_object('limit', l.name)::text,
+        coalesce(x.n, 0)::float8
+    from interlock.limits l
+    join interlock.tenants t on t.id = l.tenant
+    left join (
+        select y.tenant, interlock.limit_of(y.group_name) as name,
+            max(y.n) as n
+        from (select g.tenant, g.group_name, count(*) as n
+              from interlock.lease_groups g group by 1, 2) y
+        group by 1, 2) x on x.tenant = l.tenant and x.name = l.name;
+
+    return query
+    select 'configured_limit', t.name,
+        json_build_object('limit', l.name)::text, l.capacity::float8
+    from interlock.limits l
+    join interlock.tenants t on t.id = l.tenant;
 
     return query
     select 'recovery_troubles', t.name, '{}', x.n::float8

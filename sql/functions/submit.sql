@@ -4,21 +4,29 @@
 -- Locks, in this order: rows of idempotency (new ones inserted in key order,
 -- then expired ones replaced in key order) → rows of works (new ones inserted
 -- in key order, then present ones FOR NO KEY UPDATE in key order; without
--- p_wait SKIP LOCKED) → rows that belong to these works.  Every judgement is
--- made in a statement after the one that locked.
+-- p_wait SKIP LOCKED) → leases by id, of keys under overlap replace → rows
+-- that belong to these works → queue_looks, near a bound → limit groups by
+-- name, if a job was held back by one.  Every judgement is made in a
+-- statement after the one that locked.
 --
 -- Answers one row a request:
 --   ok       decided and stored; replayed when it is the answer of an earlier
 --            request with the same idempotency key
---   problem  refused; stores nothing, except 422 idempotency-key-reused and
---            409 work-active, which are requests with a decision
+--   problem  refused; stores nothing, except 422 idempotency-key-reused, 429
+--            queue-full and 409 work-active, which are requests with a
+--            decision
 --   busy     somebody else holds the work key (or the first of two equal
 --            requests came to nothing just now): nothing stored, submit again
 -- The same request id again (after a COMMIT of unknown end) gets its first
 -- answer, with replayed as it was.
 --
--- Refuses: kind-unknown 404, fresh-not-allowed 400, body-too-large 413,
--- work-kind 409, work-active 409, idempotency-key-reused 422.
+-- policy is the overlap that decided.  wake_kinds are kinds of which a job
+-- may start now, or soon at a time that runnable() knows, because of this
+-- batch; its first row of a tenant tells those of limit groups too.
+--
+-- Refuses: kind-unknown 404, fresh-not-allowed 400, field-invalid 400
+-- (priority), work-key-mismatch 400, body-too-large 413, work-kind 409,
+-- work-active 409, idempotency-key-reused 422, queue-full 429.
 create or replace function interlock.submit(
     p_tenant int[], p_request_id uuid[], p_source text[], p_idem text[],
     p_fingerprint bytea[], p_mismatch text[], p_kind text[],
@@ -31,7 +39,7 @@ returns table (ord int, outcome text, code int, decision text, reason text,
     problem text, detail text, job_id uuid, status text, kind text,
     work_key text, active_job_id uuid, superseded_job_id uuid,
     result_url text, retry_after int, done_for int, replayed boolean,
-    runnable boolean, ended_jobs uuid[])
+    runnable boolean, ended_jobs uuid[], policy text, wake_kinds text[])
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
 set enable_seqscan = off
@@ -54,6 +62,26 @@ declare
     v_any_idem  boolean := false;
     v_any_dup   boolean := false;
     v_slow      int := 0;
+    v_overlap   text[] := array_fill(null::text, array[n]);
+    v_special   boolean[] := array_fill(false, array[n]);
+    v_any_rep   boolean := false;
+    v_plain     boolean[];                        -- fast, set by set
+    v_run       boolean[] := array_fill(false, array[n]);
+    v_i         int;
+    v_any_spec  boolean := false;
+    v_any_tight boolean := false;
+    v_pair      int[] := array_fill(null::int, array[n]);
+    v_room      bigint[] := '{}';   -- by pair of tenant and kind ...
+    v_full      text[] := '{}';     -- ... and which bound it is
+    v_r         bigint;
+    v_undo      uuid[] := '{}';
+    v_g_tenant  int[] := '{}';      -- limit groups of admitted jobs
+    v_g_name    text[] := '{}';
+    v_h_tenant  int[] := '{}';      -- those to settle
+    v_h_name    text[] := '{}';
+    v_wake      text[] := array_fill(null::text, array[n]);
+    d           interlock.decision;
+    b           record;
     v_out       interlock.submit_answer[] := '{}';
     a           interlock.submit_answer;
     s           interlock.submission;
@@ -70,24 +98,30 @@ begin
     for r in
         select u.ord::int as ord, u.tenant, u.request_id, u.source, u.idem,
             u.kind, u.work_key, u.fingerprint, q.seen, v.version,
-            v.idempotency_ttl,
+            v.idempotency_ttl, v.overlap, v.special, v.key_template,
             case when v.version is null then 'kind-unknown'
                  when u.fresh and not v.allow_fresh then 'fresh-not-allowed'
+                 when u.priority not between -100 and 100
+                     then 'field-invalid'
+                 when u.work_key !~ v.key_pattern then 'work-key-mismatch'
                  when u.size > v.max_payload then 'body-too-large'
             end as problem, v.max_payload
         from (select x.*, octet_length(x.payload) as size
               from unnest(p_tenant, p_request_id, p_source, p_idem, p_kind,
-                          p_work_key, p_fingerprint, p_fresh, p_payload)
+                          p_work_key, p_fingerprint, p_fresh, p_payload,
+                          p_priority)
                   with ordinality
                   as x (tenant, request_id, source, idem, kind, work_key,
-                        fingerprint, fresh, payload, ord)) u
+                        fingerprint, fresh, payload, priority, ord)) u
         left join lateral (
             select true as seen from interlock.requests x
             where x.tenant = u.tenant and x.id = u.request_id
             limit 1) q on true
         left join lateral (
             select y.version, y.idempotency_ttl, y.allow_fresh,
-                y.max_payload
+                y.max_payload, y.overlap, y.key_template, y.key_pattern,
+                y.limits <> '{}' or y.fair_part is not null
+                    or y."order" <> 'oldest' as special
             from interlock.kinds x, interlock.kind_versions y
             where x.tenant = u.tenant and x.name = u.kind and not x.deleted
                 and y.tenant = x.tenant and y.name = x.name
@@ -97,6 +131,12 @@ begin
     loop
         v_kver[r.ord] := r.version;
         v_ttl[r.ord] := r.idempotency_ttl;
+        v_overlap[r.ord] := r.overlap;
+        if r.special then
+            v_special[r.ord] := true;
+            v_any_spec := true;
+        end if;
+        v_any_rep := v_any_rep or coalesce(r.overlap = 'replace', false);
 
         if r.seen then
             s.ord := r.ord;
@@ -128,14 +168,11 @@ begin
             a.ord := r.ord;
             a.outcome := 'problem';
             a.problem := r.problem;
-            a.code := case r.problem when 'kind-unknown' then 404
-                      when 'fresh-not-allowed' then 400 else 413 end;
-            a.detail := case r.problem
-                when 'kind-unknown' then format('no kind "%s"', r.kind)
-                when 'fresh-not-allowed' then
-                    format('kind "%s" does not permit fresh', r.kind)
-                else format('a payload of kind "%s" has at most %s bytes',
-                            r.kind, r.max_payload) end;
+            select x.code, x.detail into a.code, a.detail
+            from interlock.submit_refusal(r.problem, r.kind, r.max_payload,
+                                          r.key_template) x;
+            a.policy := r.overlap;
+            a.wake_kinds := '{}';
             a.kind := r.kind;
             a.work_key := r.work_key;
             a.replayed := false;
@@ -273,37 +310,165 @@ begin
         end if;
     end loop;
 
+    -- Whoever may be revoked: his lease, by id.
+    if v_any_rep then
+        perform from (
+            select distinct l.tenant, l.attempt_id
+            from unnest(p_tenant, p_work_key, v_go, v_overlap)
+                as u (tenant, work_key, go, overlap)
+            cross join lateral (
+                select x.tenant, x.attempt_id from interlock.leases x
+                where x.tenant = u.tenant and x.work_key = u.work_key
+                    and x.exclusive
+                limit 1) l
+            where u.go and u.overlap = 'replace'
+            order by l.tenant, l.attempt_id) k
+        cross join lateral (
+            select from interlock.leases x
+            where x.tenant = k.tenant and x.attempt_id = k.attempt_id
+            for no key update) l;
+    end if;
+
+    -- Is there room for all of them?  If not, each asks by itself.
+    for b in
+        select u.tenant, u.kind, v.max_queued, t.max_queued as tenant_bound,
+            count(*) as want, array_agg(u.ord::int) as ords
+        from unnest(p_tenant, p_kind, v_kver, v_go, v_fast) with ordinality
+            as u (tenant, kind, kver, go, fast, ord)
+        cross join lateral (
+            select x.max_queued from interlock.kind_versions x
+            where x.tenant = u.tenant and x.name = u.kind
+                and x.version = u.kver
+            limit 1) v
+        cross join lateral (
+            select x.max_queued from interlock.tenants x
+            where x.id = u.tenant
+            limit 1) t
+        where u.go or u.fast
+        group by u.tenant, u.kind, v.max_queued, t.max_queued
+        order by u.tenant, u.kind
+    loop
+        v_room := v_room || interlock.queue_room(b.tenant, b.kind,
+            b.max_queued, b.want);
+        v_full := v_full || 'kind_full'::text;
+        if b.tenant_bound is not null then
+            v_r := interlock.queue_room(b.tenant, '', b.tenant_bound,
+                                        b.want);
+            if v_r < v_room[cardinality(v_room)] then
+                v_room[cardinality(v_room)] := v_r;
+                v_full[cardinality(v_full)] := 'tenant_full';
+            end if;
+        end if;
+
+        foreach v_i in array b.ords loop
+            v_pair[v_i] := cardinality(v_room);
+            if v_room[v_pair[v_i]] < b.want then
+                v_any_tight := true;
+                v_undo := v_undo || p_request_id[v_i];
+                if v_fast[v_i] then
+                    v_fast[v_i] := false;
+                    v_go[v_i] := true;
+                    v_slow := v_slow + 1;
+                end if;
+            end if;
+        end loop;
+    end loop;
+
+    -- These are not admitted yet, so their versions are not either.
+    if v_any_tight then
+        update interlock.works w
+        set max_version = null, max_version_job = null
+        from (select x.ctid as tid
+              from unnest(p_tenant, p_work_key, p_request_id)
+                  as u (tenant, work_key, request_id)
+              cross join lateral (
+                  select z.ctid from interlock.works z
+                  where z.tenant = u.tenant and z.work_key = u.work_key
+                      and z.first_request = u.request_id
+                  limit 1) x
+              where u.request_id = any (v_undo)) y
+        where w.ctid = y.tid;
+    end if;
+
     v_now := clock_timestamp();
 
-    -- 4. New keys, set by set.
+    v_plain := v_fast;
+
+    -- 4a. New keys of kinds with limits or an order of their own.
+    if v_any_spec then
+        for s in
+            select u.ord, u.tenant, u.request_id, u.source, null::text,
+                null::bytea, null::text, u.kind, u.kver, u.work_key,
+                u.version, u.payload, u.content_type, u.headers,
+                u.traceparent, u.priority, u.run_after, u.deadline, u.fresh,
+                u.requested_by, u.reason
+            from unnest(p_tenant, p_request_id, p_source, p_kind, v_kver,
+                        p_work_key, p_version, p_payload, p_content_type,
+                        p_headers, p_traceparent, p_priority, p_run_after,
+                        p_deadline, p_fresh, p_requested_by, p_reason,
+                        v_fast, v_special)
+                with ordinality as u (tenant, request_id, source, kind, kver,
+                    work_key, version, payload, content_type, headers,
+                    traceparent, priority, run_after, deadline, fresh,
+                    requested_by, reason, fast, special, ord)
+            where u.fast and u.special
+            order by u.ord
+        loop
+            select * into strict k from interlock.kind_versions x
+            where x.tenant = s.tenant and x.name = s.kind
+                and x.version = s.kind_version;
+
+            d := null;
+            d.decision := 'accepted';
+            d.status := 'queued';
+            select * into b from interlock.job_insert(s, k, d, v_now);
+
+            v_run[s.ord] := b.place = 'ready';
+            if b.groups is not null then
+                v_g_tenant := v_g_tenant
+                    || array_fill(s.tenant, array[cardinality(b.groups)]);
+                v_g_name := v_g_name || b.groups;
+                if b.place = 'limited' then
+                    v_h_tenant := v_h_tenant || array_fill(s.tenant,
+                        array[cardinality(b.groups)]);
+                    v_h_name := v_h_name || b.groups;
+                end if;
+            end if;
+            v_plain[s.ord] := false;
+        end loop;
+    end if;
+
+    -- 4b. The other new keys, set by set.
     insert into interlock.payloads (tenant, job_id, payload, content_type,
         headers, traceparent)
     select u.tenant, u.id, u.payload, u.content_type, u.headers,
         u.traceparent
     from unnest(p_tenant, p_request_id, p_payload, p_content_type, p_headers,
-                p_traceparent, v_fast)
+                p_traceparent, v_plain)
         as u (tenant, id, payload, content_type, headers, traceparent, fast)
     where u.fast;
 
     insert into interlock.jobs (tenant, id, kind, kind_version, work_key,
         version, status, place, exclusive, fresh, decision, source,
         requested_by, reason, payload_hash, priority, order_key, run_at,
-        deadline, created_at)
+        deadline, created_at, in_line, expire_at)
     select u.tenant, u.id, u.kind, u.kver, u.work_key, u.version, 'queued',
         case when u.run_after > v_now then 'delayed' else 'ready' end,
         y.overlap <> 'allow', u.fresh, 'accepted', u.source, u.requested_by,
         u.reason, sha256(u.payload), coalesce(u.priority, y.priority),
         v_now - make_interval(
-            secs => coalesce(u.priority, y.priority) * y.aging),
-        greatest(v_now, u.run_after), u.deadline, v_now
+            secs => coalesce(u.priority, y.priority)::float8 * y.aging),
+        greatest(v_now, u.run_after), u.deadline, v_now,
+        y.overlap = 'buffer_all',
+        greatest(v_now, u.run_after) + make_interval(secs => y.max_wait)
     from unnest(p_tenant, p_request_id, p_kind, v_kver, p_work_key,
                 p_version, p_fresh, p_source, p_requested_by, p_reason,
-                p_payload, p_priority, p_run_after, p_deadline, v_fast)
+                p_payload, p_priority, p_run_after, p_deadline, v_plain)
         as u (tenant, id, kind, kver, work_key, version, fresh, source,
               requested_by, reason, payload, priority, run_after, deadline,
               fast)
     cross join lateral (
-        select x.overlap, x.priority, x.aging
+        select x.overlap, x.priority, x.aging, x.max_wait
         from interlock.kind_versions x
         where x.tenant = u.tenant and x.name = u.kind
             and x.version = u.kver
@@ -321,18 +486,6 @@ begin
                 v_fast)
         as u (tenant, id, source, idem, fingerprint, kind, work_key, version,
               requested_by, reason, fast)
-    where u.fast;
-
-    return query
-    select u.ord::int, 'ok', 202, 'accepted', null::text, null::text,
-        null::text, u.id, 'queued', u.kind, u.work_key, null::uuid,
-        null::uuid, null::text, null::int,
-        case when u.idem is not null then u.ttl end, false,
-        u.run_after is null or u.run_after <= v_now, '{}'::uuid[]
-    from unnest(p_request_id, p_idem, p_kind, p_work_key, v_ttl, p_run_after,
-                v_fast)
-        with ordinality as u (id, idem, kind, work_key, ttl, run_after, fast,
-            ord)
     where u.fast;
 
     -- 5. Known keys, one by one, in order of arrival.
@@ -360,7 +513,23 @@ begin
             where x.tenant = s.tenant and x.name = s.kind
                 and x.version = s.kind_version;
 
-            a := interlock.submit_one(s, k);
+            select * into b from interlock.submit_one(s, k,
+                v_room[v_pair[s.ord]], v_full[v_pair[s.ord]]);
+            a := b.a;
+
+            if b.grew then
+                v_room[v_pair[s.ord]] := v_room[v_pair[s.ord]] - 1;
+            end if;
+            if b.groups <> '{}' then
+                v_g_tenant := v_g_tenant
+                    || array_fill(s.tenant, array[cardinality(b.groups)]);
+                v_g_name := v_g_name || b.groups;
+                if b.held then
+                    v_h_tenant := v_h_tenant || array_fill(s.tenant,
+                        array[cardinality(b.groups)]);
+                    v_h_name := v_h_name || b.groups;
+                end if;
+            end if;
 
             -- A request that failed never occupies its key.
             if a.outcome = 'problem' and s.idem is not null then
@@ -395,10 +564,95 @@ begin
         end loop;
     end if;
 
-    return query select x.* from unnest(v_out) x;
+    -- 7. A work that was made for a request that was then refused goes again,
+    -- unless another one of this batch has a job in it.
+    if v_any_tight then
+        delete from interlock.works w
+        using (select x.ctid as tid
+               from unnest(p_tenant, p_work_key, p_request_id)
+                   as u (tenant, work_key, request_id)
+               cross join lateral (
+                   select z.ctid from interlock.works z
+                   where z.tenant = u.tenant and z.work_key = u.work_key
+                       and z.first_request = u.request_id
+                       and not exists (
+                           select from interlock.jobs j
+                           where j.tenant = z.tenant
+                               and j.work_key = z.work_key
+                               and j.status in ('queued', 'running',
+                                   'checking', 'held'))
+                   limit 1) x
+               where u.request_id = any (v_undo)) y
+        where w.ctid = y.tid;
+    end if;
+
+    -- 8. Limit groups.
+    if cardinality(v_g_name) > 0 then
+        perform interlock.groups_ensure(v_g_tenant, v_g_name);
+        for b in
+            select g.tenant, string_agg(distinct g.kind, ',') as kinds
+            from interlock.groups_settle(v_h_tenant, v_h_name) g
+            group by g.tenant
+        loop
+            v_wake[array_position(p_tenant, b.tenant)] := b.kinds;
+        end loop;
+    end if;
+
+    return query
+    select u.ord::int, 'ok', 202, 'accepted', null::text, null::text,
+        null::text, u.id, 'queued', u.kind, u.work_key, null::uuid,
+        null::uuid, null::text, null::int,
+        case when u.idem is not null then u.ttl end, false, x.runnable,
+        '{}'::uuid[], u.overlap,
+        string_to_array(concat_ws(',', case when x.runnable then u.kind end,
+                                  u.wake), ',')
+    from unnest(p_request_id, p_idem, p_kind, p_work_key, v_ttl, p_run_after,
+                v_fast, v_plain, v_run, v_overlap, v_wake)
+        with ordinality as u (id, idem, kind, work_key, ttl, run_after, fast,
+            plain, run, overlap, wake, ord)
+    cross join lateral (
+        select case when u.plain
+            then u.run_after is null or u.run_after <= v_now
+            else u.run end as runnable) x
+    where u.fast;
+
+    return query
+    select x.ord, x.outcome, x.code, x.decision, x.reason, x.problem,
+        x.detail, x.job_id, x.status, x.kind, x.work_key, x.active_job_id,
+        x.superseded_job_id, x.result_url, x.retry_after, x.done_for,
+        x.replayed, x.runnable, x.ended_jobs,
+        coalesce(x.policy, v_overlap[x.ord]),
+        string_to_array(concat_ws(',', case when x.runnable then x.kind end,
+                                  v_wake[x.ord]), ',')
+    from unnest(v_out) x;
 end
 $$;
 
+-- submit_refusal(problem, kind, max_payload, key_template): code and sentence
+-- of what is refused before anything is looked at.
+create or replace function interlock.submit_refusal(
+    p_problem text, p_kind text, p_max_payload int, p_template text,
+    out code int, out detail text)
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+    select case p_problem when 'kind-unknown' then 404
+            when 'body-too-large' then 413 else 400 end,
+        case p_problem
+            when 'kind-unknown' then format('no kind "%s"', p_kind)
+            when 'fresh-not-allowed' then
+                format('kind "%s" does not permit fresh', p_kind)
+            when 'field-invalid' then
+                '"priority" must be between -100 and 100'
+            when 'work-key-mismatch' then
+                format('a work key of kind "%s" is of the form %s', p_kind,
+                       p_template)
+            else format('a payload of kind "%s" has at most %s bytes',
+                        p_kind, p_max_payload) end
+$$;
+
+revoke all on function interlock.submit_refusal(text, text, int, text)
+    from public;
 revoke all on function interlock.submit(int[], uuid[], text[], text[],
     bytea[], text[], text[], text[], bigint[], bytea[], text[], text[],
     text[], int[], timestamptz[], timestamptz[], boolean[], text[], text[],

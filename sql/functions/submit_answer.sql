@@ -42,7 +42,12 @@ begin
     a.runnable := false;
     a.ended_jobs := '{}';
 
-    if f.code = 422 then
+    if f.code = 429 then
+        a.problem := 'queue-full';
+        a.detail := interlock.full_detail(f.reason);
+        a.retry_after := interlock.queue_retry(s.tenant, f.kind, f.work_key,
+                                               f.reason);
+    elsif f.code = 422 then
         a.reason := null;
         a.problem := 'idempotency-key-reused';
         a.detail := 'this idempotency key was used for another request';
@@ -106,7 +111,7 @@ begin
     select * into f from interlock.requests x
     where x.tenant = s.tenant and x.id = p_first;
 
-    if not found then
+    if not found or f.code >= 400 then
         return interlock.submit_busy(s.ord, s.kind, s.work_key);
     end if;
 

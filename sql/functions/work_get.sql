@@ -1,6 +1,6 @@
 -- work_get(tenant, key): who: interlockd, GET /v1/works/{key}.
--- Locks: none.  Answers: the key's fence, its active and waiting jobs (at
--- most 100 of each), the published result and how many requests got which
+-- Locks: none.  Answers: the key's fence, its active, waiting and parked
+-- jobs (at most 100 of each), the published result and how many requests got which
 -- decision; no row if the key is unknown.
 create or replace function interlock.work_get(p_tenant int, p_key text)
 returns table (doc text)
@@ -13,6 +13,7 @@ declare
     w            interlock.works;
     v_active     json;
     v_waiting    json;
+    v_parked     json;
     v_decisions  json;
     v_result     text;
 begin
@@ -46,13 +47,22 @@ begin
     select json_agg(json_build_object('job_id', x.id, 'status', x.status,
             'version', x.version,
             'created_at', interlock.ts(x.created_at))
-        order by x.created_at)
+        order by x.turn)
     into v_waiting
     from (select j.* from interlock.jobs j
           where j.tenant = p_tenant and j.work_key = p_key
-              and j.status in ('queued', 'running', 'checking', 'held')
               and j.place = 'blocked'
-          order by j.created_at limit 100) x;
+          order by j.turn limit 100) x;
+
+    select json_agg(json_build_object('job_id', x.id, 'status', x.status,
+            'version', x.version,
+            'created_at', interlock.ts(x.created_at))
+        order by x.turn)
+    into v_parked
+    from (select j.* from interlock.jobs j
+          where j.tenant = p_tenant and j.work_key = p_key
+              and j.status = 'parked'
+          order by j.turn limit 100) x;
 
     select json_object_agg(x.decision, x.n order by x.decision)
     into v_decisions
@@ -72,7 +82,7 @@ begin
         'max_version', w.max_version,
         'active', coalesce(v_active, '[]'::json),
         'waiting', coalesce(v_waiting, '[]'::json),
-        'parked', '[]'::json,
+        'parked', coalesce(v_parked, '[]'::json),
         'result', v_result::json,
         'effects', '{}'::json,
         'decisions', coalesce(v_decisions, '{}'::json))::text;

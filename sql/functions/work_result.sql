@@ -1,7 +1,7 @@
 -- work_result(tenant, key, revision): who: interlockd,
 -- GET /v1/works/{key}/result.  Locks: none.  Answers: the published result,
 -- or the revision asked for; no row if there is none.  published_at is null
--- for a revision that never was published.
+-- for a revision that did not publish itself and is not the published one.
 create or replace function interlock.work_result(
     p_tenant int, p_key text, p_revision int)
 returns table (doc text)
@@ -19,8 +19,9 @@ as $$
         'counts', case when r.processed is not null or r.failed is not null
             then json_build_object('processed', r.processed,
                                    'failed', r.failed) end,
-        'published_at', case when r.published
-            then interlock.ts(r.created_at) end)::text
+        'published_at', interlock.ts(case
+            when r.revision = w.published_revision then w.published_at
+            when r.published then r.created_at end))::text
     from interlock.works w
     join interlock.results r on r.tenant = w.tenant
         and r.work_key = w.work_key

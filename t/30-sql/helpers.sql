@@ -90,7 +90,8 @@ create function t.finish(
     p_fence bigint default null)
 returns table (ord int, outcome text, replayed boolean, job_id uuid,
     status text, kind text, work_key text, revision int,
-    retry_at timestamptz, runnable boolean, ended_jobs uuid[], run_ms bigint)
+    retry_at timestamptz, runnable boolean, ended_jobs uuid[], run_ms bigint,
+    wake_kinds text[])
 language sql as $$
     select f.* from t.held h, interlock.finish(
         array[h.tenant], array[h.job], array[h.attempt],
@@ -183,7 +184,10 @@ begin
     truncate interlock.jobs, interlock.works, interlock.requests,
         interlock.idempotency, interlock.payloads, interlock.leases,
         interlock.attempts, interlock.results, interlock.recovery_troubles,
-        interlock.kind_versions, interlock.kinds, t.held;
+        interlock.kind_versions, interlock.kinds, interlock.limits,
+        interlock.limit_groups, interlock.lease_groups, interlock.kind_pace,
+        interlock.queue_looks, interlock.actions, interlock.publications,
+        interlock.refused_results, t.held;
 end
 $$;
 

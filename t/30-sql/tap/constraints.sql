@@ -26,9 +26,10 @@ select throws_ok(
 select throws_ok(
     $$insert into interlock.jobs (tenant, id, kind, kind_version, work_key,
         status, place, exclusive, decision, source, priority, order_key,
-        run_at, created_at)
+        run_at, created_at, turn)
       select tenant, t.rid(99), kind, kind_version, work_key, status, place,
-        exclusive, decision, source, priority, order_key, run_at, created_at
+        exclusive, decision, source, priority, order_key, run_at, created_at,
+        turn + 1
       from interlock.jobs where id = t.rid(2)$$, '23505', null,
     'nor a second one waiting');
 select throws_ok(

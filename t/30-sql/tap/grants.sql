@@ -6,10 +6,13 @@ select * from no_plan();
 
 create temp table service (f text collate "C");
 insert into service values
-    ('claim'), ('finish'), ('job_get'), ('kind_delete'), ('kind_get'),
-    ('kind_list'), ('kind_put'), ('prune'), ('ready'), ('recover'),
-    ('renew'), ('runnable'), ('stats'), ('submit'), ('tenant_find'),
-    ('token_find'), ('unclaim'), ('work_get'), ('work_result');
+    ('claim'), ('expire'), ('explain'), ('finish'), ('job_cancel'),
+    ('job_get'), ('jobs_list'), ('kind_delete'), ('kind_get'),
+    ('kind_list'), ('kind_put'), ('limit_delete'), ('limit_get'),
+    ('limit_list'), ('limit_put'), ('limits_sweep'), ('prune'), ('ready'),
+    ('recover'), ('renew'), ('results_list'), ('runnable'), ('stats'),
+    ('submit'), ('tenant_find'), ('token_find'), ('unclaim'), ('work_get'),
+    ('work_publish'), ('work_result');
 
 create temp view funcs as
 select p.oid, p.proname::text as name, p.prosecdef, p.proconfig, p.proowner

@@ -23,14 +23,33 @@ copy bad (doc, problem, detail) from stdin with (delimiter '|');
 {"max_attempts":0}|field-invalid|"max_attempts" must be between 1 and 10000
 {"result_ttl":-1}|field-invalid|"result_ttl" must be between 0 and 3153600000
 {"allow_fresh":1}|field-invalid|"allow_fresh" must be true or false
-{"overlap":"queue"}|field-invalid|"overlap" must be one of allow, skip, buffer_one
-{"overlap":"replace"}|field-invalid|"overlap": "replace" is not supported by this version; one of allow, skip, buffer_one
-{"overlap":["skip"]}|field-invalid|"overlap" must be one of allow, skip, buffer_one
+{"overlap":"queue"}|field-invalid|"overlap" must be one of allow, skip, buffer_one, buffer_first, buffer_all, replace
+{"overlap":["skip"]}|field-invalid|"overlap" must be one of allow, skip, buffer_one, buffer_first, buffer_all, replace
 {"when_completed":"maybe"}|field-invalid|"when_completed" must be one of run, return
-{"priority":5000}|field-invalid|"priority" must be between -1000 and 1000
+{"priority":5000}|field-invalid|"priority" must be between -100 and 100
+{"priority":-101}|field-invalid|"priority" must be between -100 and 100
+{"overflow":"drop"}|field-invalid|"overflow" must be one of reject, park
+{"max_waiting":0}|field-invalid|"max_waiting" must be between 1 and 1000000
+{"max_queued":0}|field-invalid|"max_queued" must be between 1 and 100000000
+{"max_wait":-3}|field-invalid|"max_wait" must be between 1 and 31536000
+{"cancel_grace":1e9}|field-invalid|"cancel_grace" must be a whole number
+{"order":"random"}|field-invalid|"order" must be one of oldest, newest, deadline
 {"limits":"crm"}|field-invalid|"limits" must be an array
-{"limits":["crm"]}|field-invalid|"limits" is not supported by this version; leave it out or empty
-{"key_template":"a:{b}"}|field-invalid|"key_template" is not supported by this version; leave it out or null
+{"limits":[7]}|field-invalid|"limits" must be an array of strings
+{"limits":["a","a"]}|field-invalid|"limits" names something twice
+{"limits":["a","b","c","d","e","f","g","h","i"]}|field-invalid|"limits" has at most 8 entries
+{"limits":["crm {x}"]}|field-invalid|"limits": a limit's name is made of letters, digits, ".", "_", ":", "/", "-" and fields like {tenant}
+{"limits":["crm:{site}"]}|field-invalid|"limits": "crm:{site}" names the field {site}, which is not in key_template
+{"key_template":"org:{org}","limits":["crm:{site}"]}|field-invalid|"limits": "crm:{site}" names the field {site}, which is not in key_template
+{"key_template":"a:{b"}|field-invalid|"key_template": the part "{b" must be a word or one field like {customer}
+{"key_template":"a::b"}|field-invalid|"key_template": the part "" must be a word or one field like {customer}
+{"key_template":"a:x{b}"}|field-invalid|"key_template": the part "x{b}" must be a word or one field like {customer}
+{"key_template":"a:{b}:{b}"}|field-invalid|"key_template" names {b} twice
+{"key_template":"a:{tenant}"}|field-invalid|"key_template": {tenant} has a meaning of its own; name the field otherwise
+{"fair_by":"customer"}|field-invalid|"fair_by" must be "tenant", a field of key_template, or the number of a part ("1" to "16"), not "customer"
+{"fair_by":"17"}|field-invalid|"fair_by" must be "tenant", a field of key_template, or the number of a part ("1" to "16"), not "17"
+{"key_template":"a:{b}","fair_by":"3"}|field-invalid|"fair_by": key_template has no part 3
+{"fair_by":"2","order":"newest"}|field-invalid|"order": "newest" does not go with fair_by, which has an order of its own
 {"protects":7}|field-invalid|"protects" must be a string of at most 4096 bytes
 {"Overlap":"skip"}|unknown-field|a kind has no field "Overlap"
 {"leaseseconds":3}|unknown-field|a kind has no field "leaseseconds"
