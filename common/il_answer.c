@@ -47,6 +47,9 @@ static const il_str_t  il_reason_names[] = {
     [IL_R_MISMATCH_RECORDED] = il_string("mismatch_recorded"),
     [IL_R_QUEUE_FULL] = il_string("queue_full"),
     [IL_R_LATE_ARRIVAL] = il_string("late_arrival"),
+    [IL_R_KEY_FULL] = il_string("key_full"),
+    [IL_R_KIND_FULL] = il_string("kind_full"),
+    [IL_R_TENANT_FULL] = il_string("tenant_full"),
 };
 
 

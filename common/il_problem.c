@@ -31,7 +31,7 @@ static const il_problem_row_t  il_problems[] = {
 
     [IL_P_UNKNOWN_FIELD] =
         { 400, il_string("unknown-field"),
-          il_string("The body has an unknown field") },
+          il_string("The request has an unknown field") },
 
     [IL_P_FIELD_INVALID] =
         { 400, il_string("field-invalid"),
@@ -44,6 +44,10 @@ static const il_problem_row_t  il_problems[] = {
     [IL_P_WORK_KEY_INVALID] =
         { 400, il_string("work-key-invalid"),
           il_string("The work key is invalid") },
+
+    [IL_P_WORK_KEY_MISMATCH] =
+        { 400, il_string("work-key-mismatch"),
+          il_string("The work key is not as its kind's template says") },
 
     [IL_P_IDEMPOTENCY_KEY_MISSING] =
         { 400, il_string("idempotency-key-missing"),
@@ -107,6 +111,10 @@ static const il_problem_row_t  il_problems[] = {
     [IL_P_KIND_IN_USE] =
         { 409, il_string("kind-in-use"),
           il_string("The kind is in use") },
+
+    [IL_P_JOB_FINAL] =
+        { 409, il_string("job-final"),
+          il_string("The job has ended already") },
 
     [IL_P_LEASE_LOST] =
         { 409, il_string("lease-lost"),

@@ -21,6 +21,7 @@ typedef enum {
     IL_P_FIELD_INVALID,            /* 400 field-invalid */
     IL_P_WORK_KEY_INCOMPLETE,      /* 400 work-key-incomplete */
     IL_P_WORK_KEY_INVALID,         /* 400 work-key-invalid */
+    IL_P_WORK_KEY_MISMATCH,        /* 400 work-key-mismatch */
     IL_P_IDEMPOTENCY_KEY_MISSING,  /* 400 idempotency-key-missing */
     IL_P_IDEMPOTENCY_KEY_INVALID,  /* 400 idempotency-key-invalid */
     IL_P_FRESH_NOT_ALLOWED,        /* 400 fresh-not-allowed */
@@ -37,6 +38,7 @@ typedef enum {
     IL_P_WORK_ACTIVE,              /* 409 work-active */
     IL_P_WORK_KIND,                /* 409 work-kind */
     IL_P_KIND_IN_USE,              /* 409 kind-in-use */
+    IL_P_JOB_FINAL,                /* 409 job-final */
     IL_P_LEASE_LOST,               /* 409 lease-lost */
     IL_P_FENCE_STALE,              /* 409 fence-stale */
     IL_P_JOB_CANCELED,             /* 409 job-canceled */

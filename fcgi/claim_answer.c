@@ -82,7 +82,7 @@ il_unclaim_put(il_read_t *read, il_db_args_t *args)
 static void
 il_unclaim_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 {
-    int            kind, ok;
+    int            kind, ok, wake;
     size_t         row;
     il_str_t       name;
     il_unclaim_t  *u = (il_unclaim_t *) read;
@@ -99,13 +99,14 @@ il_unclaim_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 
     kind = il_db_column(res, "kind");
     ok = il_db_column(res, "ok");
+    wake = il_db_column(res, "wake_kinds");
 
     for (row = 0; row < il_db_rows(res); row++) {
         if (il_db_cell_bool(res, row, ok)) {
             name = il_db_cell(res, row, kind);
             il_metric_add_str(IL_MT_CLAIMS_HANDED_BACK, 1, name,
                               il_str("", 0), il_str("", 0));
-            il_park_hint(u->tenant, name, 1);
+            il_park_hint_kinds(u->tenant, il_db_cell(res, row, wake));
         }
     }
 

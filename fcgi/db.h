@@ -141,4 +141,8 @@ int il_db_bytes_decode(il_str_t cell, uint8_t *out) IL_MUST_CHECK;
 /* Walks a uuid[] cell; start with *pos = 0.  1, or 0 at the end. */
 int il_db_uuid_next(il_str_t cell, size_t *pos, uint8_t out[IL_UUID_BYTES]);
 
+/* The same for a text[] cell of names, which need no escapes; *name is a
+ * slice of the cell. */
+int il_db_name_next(il_str_t cell, size_t *pos, il_str_t *name);
+
 #endif /* IL_DB_H */

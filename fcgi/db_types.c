@@ -478,3 +478,31 @@ il_db_uuid_next(il_str_t cell, size_t *pos, uint8_t out[IL_UUID_BYTES])
 
     return 1;
 }
+
+
+int
+il_db_name_next(il_str_t cell, size_t *pos, il_str_t *name)
+{
+    size_t  p, start;
+
+    if (cell.len == 0) {
+        return 0;
+    }
+
+    /* a name that reads as null comes in quotes */
+
+    for (p = *pos; p < cell.len && strchr("{,\"", cell.data[p]) != NULL; p++)
+    {
+        /* void */
+    }
+
+    for (start = p; p < cell.len && strchr(",}\"", cell.data[p]) == NULL; p++)
+    {
+        /* void */
+    }
+
+    *name = il_str(cell.data + start, p - start);
+    *pos = p;
+
+    return p > start;
+}

@@ -3,23 +3,19 @@
  * answer is a JSON text made by the database.
  */
 
+#include <stdio.h>
+
+#include "doc.h"
 #include "il_json.h"
 #include "il_key.h"
 #include "il_time.h"
+#include "log.h"
+#include "park.h"
 #include "route.h"
 #include "server.h"
 
 
-typedef struct {
-    il_read_t     read;
-    il_req_t     *r;
-    il_str_t      text;
-    int64_t       number;          /* -1: none */
-    const char   *missing;
-} il_doc_t;
-
-
-static il_doc_t *
+il_doc_t *
 il_doc_new(il_req_t *r, const char *sql, const char *signature,
     void (*put)(il_read_t *read, il_db_args_t *args),
     void (*done)(il_read_t *read, il_db_result_t *res, il_problem_e p))
@@ -35,6 +31,7 @@ il_doc_new(il_req_t *r, const char *sql, const char *signature,
     d->r = r;
     d->text = r->args[0];
     d->number = -1;
+    d->status = 200;
     d->missing = "There is no such work.";
     d->read.sql = sql;
     d->read.signature = signature;
@@ -45,7 +42,7 @@ il_doc_new(il_req_t *r, const char *sql, const char *signature,
 }
 
 
-static void
+void
 il_doc_queue(il_doc_t *d)
 {
     if (il_lane_put(&il_srv.read, &d->read.item) != 0) {
@@ -54,7 +51,7 @@ il_doc_queue(il_doc_t *d)
 }
 
 
-static void
+void
 il_doc_put(il_read_t *read, il_db_args_t *args)
 {
     il_doc_t  *d = (il_doc_t *) read;
@@ -64,9 +61,7 @@ il_doc_put(il_read_t *read, il_db_args_t *args)
 }
 
 
-/* The first row's doc, or 404. */
-
-static void
+void
 il_doc_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 {
     il_doc_t  *d = (il_doc_t *) read;
@@ -82,7 +77,7 @@ il_doc_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
         return;
     }
 
-    il_buf_add(il_req_json(r, 200),
+    il_buf_add(il_req_json(r, d->status),
                il_db_cell(res, 0, il_db_column(res, "doc")));
     il_req_done(r);
 }
@@ -91,7 +86,7 @@ il_doc_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 /* ------------------------------------------------------------------- works */
 
 
-static int
+int
 il_doc_key(il_req_t *r)
 {
     il_key_rc_e  rc;
@@ -177,7 +172,7 @@ il_look_result(il_req_t *r)
 /* ------------------------------------------------------------------- kinds */
 
 
-static void
+void
 il_doc_put_tenant(il_read_t *read, il_db_args_t *args)
 {
     il_doc_t  *d = (il_doc_t *) read;
@@ -186,7 +181,7 @@ il_doc_put_tenant(il_read_t *read, il_db_args_t *args)
 }
 
 
-static void
+void
 il_doc_list_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 {
     int        col;
@@ -245,9 +240,7 @@ il_kind_get(il_req_t *r)
 }
 
 
-/* A row with a problem, or a doc, or neither: done. */
-
-static void
+void
 il_doc_problem_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 {
     il_doc_t  *d = (il_doc_t *) read;
@@ -259,12 +252,27 @@ il_doc_problem_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
         return;
     }
 
+    if (il_db_rows(res) == 0) {
+        il_req_problem(r, IL_P_NOT_FOUND, d->missing);
+        return;
+    }
+
+    il_park_hint_kinds(r->who.tenant,
+                       il_db_cell(res, 0, il_db_column(res, "wake_kinds")));
+    il_park_ended_jobs(il_db_cell(res, 0, il_db_column(res, "ended_jobs")));
+
     problem = il_db_cell(res, 0, il_db_column(res, "problem"));
 
     if (problem.data != NULL) {
         p = il_problem_find(problem);
 
-        il_req_problem_more(r, p == IL_P_NONE ? IL_P_BAD_REQUEST : p,
+        if (p == IL_P_NONE) {
+            il_log(IL_LOG_ERROR, "%.*s: not known as a problem here",
+                   (int) problem.len, problem.data);
+            p = IL_P_BAD_REQUEST;
+        }
+
+        il_req_problem_more(r, p,
                             il_db_cell(res, 0, il_db_column(res, "detail")),
                             il_str(NULL, 0));
         return;
@@ -278,13 +286,13 @@ il_doc_problem_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
         return;
     }
 
-    il_buf_add(il_req_json(r, 200), doc);
+    il_buf_add(il_req_json(r, d->status), doc);
     il_req_done(r);
 }
 
 
-static void
-il_doc_put_kind(il_read_t *read, il_db_args_t *args)
+void
+il_doc_put_body(il_read_t *read, il_db_args_t *args)
 {
     il_doc_t  *d = (il_doc_t *) read;
 
@@ -293,14 +301,33 @@ il_doc_put_kind(il_read_t *read, il_db_args_t *args)
 }
 
 
+int
+il_doc_object(il_req_t *r, const char *what)
+{
+    char             detail[128];
+    il_str_t         body;
+    il_json_value_t  object;
+
+    body = il_buf_str(&r->body);
+
+    if (il_json_find(body, il_str("", 0), &object) != IL_JSON_OK
+        || object.type != IL_JSON_OBJECT
+        || memmem(body.data, body.len, "\\u0000", 6) != NULL)
+    {
+        (void) snprintf(detail, sizeof(detail), "%s is a JSON object, "
+                        "without NUL characters.", what);
+        il_req_problem(r, IL_P_JSON_INVALID, detail);
+        return -1;
+    }
+
+    return 0;
+}
+
+
 void
 il_kind_put(il_req_t *r)
 {
-    il_str_t          body;
-    il_doc_t         *d;
-    il_json_value_t   object;
-
-    body = il_buf_str(&r->body);
+    il_doc_t  *d;
 
     if (!il_name_valid(r->args[0])) {
         il_req_problem(r, IL_P_FIELD_INVALID, "A kind's name has 1 to 64 of "
@@ -308,17 +335,12 @@ il_kind_put(il_req_t *r)
         return;
     }
 
-    if (il_json_find(body, il_str("", 0), &object) != IL_JSON_OK
-        || object.type != IL_JSON_OBJECT
-        || memmem(body.data, body.len, "\\u0000", 6) != NULL)
-    {
-        il_req_problem(r, IL_P_JSON_INVALID, "A kind is a JSON object, "
-                       "without NUL characters.");
+    if (il_doc_object(r, "A kind") != 0) {
         return;
     }
 
     d = il_doc_new(r, "select * from interlock.kind_put($1, $2, $3)", "ITT",
-                   il_doc_put_kind, il_doc_problem_done);
+                   il_doc_put_body, il_doc_problem_done);
     if (d != NULL) {
         il_doc_queue(d);
     }

@@ -262,27 +262,20 @@ il_finish_call(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n,
 static void
 il_finish_hint(il_req_t *r, const il_db_result_t *res, size_t row)
 {
-    size_t    pos;
     int64_t   at;
-    uint8_t   id[IL_UUID_BYTES];
-    il_str_t  kind, ended;
+    il_str_t  kind;
 
     kind = il_db_cell(res, row, il_db_column(res, "kind"));
 
-    if (il_db_cell_bool(res, row, il_db_column(res, "runnable"))) {
-        il_park_hint(r->who.tenant, kind, 1);
-    }
+    il_park_hint_kinds(r->who.tenant,
+                       il_db_cell(res, row, il_db_column(res, "wake_kinds")));
 
     if (il_db_cell_time(res, row, il_db_column(res, "retry_at"), &at) == 0) {
         il_park_hint_at(r->who.tenant, kind, at);
     }
 
-    pos = 0;
-    ended = il_db_cell(res, row, il_db_column(res, "ended_jobs"));
-
-    while (il_db_uuid_next(ended, &pos, id)) {
-        il_park_ended(id);
-    }
+    il_park_ended_jobs(il_db_cell(res, row,
+                                  il_db_column(res, "ended_jobs")));
 }
 
 

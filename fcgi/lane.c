@@ -35,31 +35,52 @@ il_lane_hurry(void)
 
 
 int
-il_lane_put(il_lane_t *lane, il_item_t *item)
+il_lane_put_all(il_lane_t *lane, il_item_t *first, size_t n)
 {
-    item->since = il_now_ms();
-    item->next = NULL;
-    item->tries = 0;
+    size_t      bytes;
+    int64_t     now;
+    il_item_t  *item, *last;
+
+    bytes = 0;
+    last = first;
+    now = il_now_ms();
+
+    for (item = first; item != NULL; item = item->next) {
+        item->since = now;
+        item->tries = 0;
+        bytes += item->bytes;
+        last = item;
+    }
 
     (void) pthread_mutex_lock(&lane->lock);
 
-    if (lane->stop || lane->count >= (size_t) lane->conf->queue_max
+    if (lane->stop
         || (lane->count > 0
-            && lane->bytes + item->bytes > IL_LANE_QUEUE_BYTES))
+            && (lane->count + n > (size_t) lane->conf->queue_max
+                || lane->bytes + bytes > IL_LANE_QUEUE_BYTES)))
     {
         (void) pthread_mutex_unlock(&lane->lock);
         return -1;
     }
 
-    *lane->tail = item;
-    lane->tail = &item->next;
-    lane->count++;
-    lane->bytes += item->bytes;
+    *lane->tail = first;
+    lane->tail = &last->next;
+    lane->count += n;
+    lane->bytes += bytes;
 
     (void) pthread_cond_signal(&lane->ready);
     (void) pthread_mutex_unlock(&lane->lock);
 
     return 0;
+}
+
+
+int
+il_lane_put(il_lane_t *lane, il_item_t *item)
+{
+    item->next = NULL;
+
+    return il_lane_put_all(lane, item, 1);
 }
 
 

@@ -120,6 +120,11 @@ int il_lane_start(il_lane_t *lane, const il_lane_ops_t *ops,
 /* Queues an item.  0, or -1 if the queue is full: the item is the caller's. */
 int il_lane_put(il_lane_t *lane, il_item_t *item) IL_MUST_CHECK;
 
+/* The same for n > 0 items, chained by `next`: all of them, in their order,
+ * or none. */
+int il_lane_put_all(il_lane_t *lane, il_item_t *first, size_t n)
+    IL_MUST_CHECK;
+
 /* From ops->deal only: the item's row was locked by somebody else. */
 void il_lane_busy(il_lane_t *lane, il_item_t *item);
 

@@ -82,6 +82,8 @@ static const il_family_t  il_families[] = {
       { "class", NULL, NULL }, NULL },
     { "claims_handed_back_total",
       "Claims whose answer could not be written.",
+      { "kind", NULL, NULL }, NULL },
+    { "jobs_expired_total", "Jobs that waited for longer than max_wait.",
       { "kind", NULL, NULL }, NULL }
 };
 
@@ -95,7 +97,7 @@ static const struct {
 } il_stats[] = {
     { "queue_depth", "Jobs by kind and state." },
     { "oldest_item_age_seconds", "Age of the oldest runnable job." },
-    { "active_concurrency", "Live attempts." },
+    { "active_concurrency", "Live attempts, by kind or limit." },
     { "configured_limit", "Capacity of a limit group." },
     { NULL, NULL }
 };

@@ -26,6 +26,7 @@ typedef enum {
     IL_MT_HTTP_REQUESTS,           /* route, code */
     IL_MT_DB_ERRORS,               /* class */
     IL_MT_CLAIMS_HANDED_BACK,      /* kind */
+    IL_MT_JOBS_EXPIRED,            /* kind */
     IL_MT_MAX
 } il_metric_e;
 

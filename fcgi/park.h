@@ -81,11 +81,15 @@ void il_park(il_waiter_t *w);
 /* n jobs of that kind became runnable: wakes at most so many claims. */
 void il_park_hint(int32_t tenant, il_str_t kind, size_t n);
 
+/* The same for the names in a text[] cell, one job each. */
+void il_park_hint_kinds(int32_t tenant, il_str_t kinds);
+
 /* A job of that kind will be runnable at that time (wall clock, ms). */
 void il_park_hint_at(int32_t tenant, il_str_t kind, int64_t at);
 
-/* A job has ended. */
+/* A job has ended; all those of a uuid[] cell have. */
 void il_park_ended(const uint8_t job_id[IL_UUID_BYTES]);
+void il_park_ended_jobs(il_str_t jobs);
 
 /* Event thread: the peer of a watched connection is gone. */
 void il_park_hangup(il_conn_t *conn);

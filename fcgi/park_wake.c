@@ -83,6 +83,20 @@ il_park_hint(int32_t tenant, il_str_t kind, size_t n)
 
 
 void
+il_park_hint_kinds(int32_t tenant, il_str_t kinds)
+{
+    size_t    pos;
+    il_str_t  name;
+
+    pos = 0;
+
+    while (il_db_name_next(kinds, &pos, &name)) {
+        il_park_hint(tenant, name, 1);
+    }
+}
+
+
+void
 il_park_hint_at(int32_t tenant, il_str_t kind, int64_t at)
 {
     il_pkind_t  *k;
@@ -127,6 +141,20 @@ il_park_ended(const uint8_t job_id[IL_UUID_BYTES])
     (void) pthread_mutex_unlock(&il_pt.lock);
 
     il_park_wake_all(list, 0);
+}
+
+
+void
+il_park_ended_jobs(il_str_t jobs)
+{
+    size_t   pos;
+    uint8_t  id[IL_UUID_BYTES];
+
+    pos = 0;
+
+    while (il_db_uuid_next(jobs, &pos, id)) {
+        il_park_ended(id);
+    }
 }
 
 

@@ -375,13 +375,37 @@ il_req_done(il_req_t *r)
 
 
 void
-il_req_problem_more(il_req_t *r, il_problem_e p, il_str_t detail,
+il_req_problem_text(il_buf_t *b, il_problem_e p, il_str_t detail,
     il_str_t extra)
 {
     char    *out;
     size_t   n, cap;
 
     cap = IL_REQ_PROBLEM_CAP + detail.len * 6 + extra.len;
+
+    out = il_buf_room(b, cap);
+    if (out == NULL) {
+        return;
+    }
+
+    n = il_problem_build(out, cap, p, detail, extra);
+
+    if (n == 0) {
+        b->failed = 1;
+    }
+
+    b->len += n;
+}
+
+
+void
+il_req_problem_more(il_req_t *r, il_problem_e p, il_str_t detail,
+    il_str_t extra)
+{
+    if (r->part != NULL) {
+        il_req_problem_text(r->part, p, detail, extra);
+        return;
+    }
 
     r->status = il_problem_status(p);
     r->type = "application/problem+json";
@@ -394,12 +418,7 @@ il_req_problem_more(il_req_t *r, il_problem_e p, il_str_t detail,
         il_req_header(r, "WWW-Authenticate", il_cstr("Bearer"));
     }
 
-    out = il_buf_room(&r->out, cap);
-    if (out != NULL) {
-        n = il_problem_build(out, cap, p, detail, extra);
-        r->out.len += n;
-    }
-
+    il_req_problem_text(&r->out, p, detail, extra);
     il_req_done(r);
 }
 

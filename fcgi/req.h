@@ -47,6 +47,10 @@ struct il_req_s {
     il_buf_t           head;          /* further header lines */
     il_buf_t           out;
 
+    il_buf_t          *part;          /* while a part of the body is read for
+                                         itself: where a problem of it goes,
+                                         and does not end the request */
+
     void              *op;            /* the handler's own, in pool */
     void             (*lost)(il_req_t *r);     /* the answer could not be
                                                   written; may be NULL */
@@ -84,7 +88,12 @@ il_buf_t *il_req_json(il_req_t *r, int status);
  * worker.  r is gone afterwards. */
 void il_req_done(il_req_t *r);
 
-/* Answers with a problem, and ends the request. */
+/* Adds the object of a problem to b; extra is JSON members, or empty. */
+void il_req_problem_text(il_buf_t *b, il_problem_e p, il_str_t detail,
+    il_str_t extra);
+
+/* Answers with a problem, and ends the request; with r->part set it only adds
+ * the problem there. */
 void il_req_problem(il_req_t *r, il_problem_e p, const char *detail);
 void il_req_problem_more(il_req_t *r, il_problem_e p, il_str_t detail,
     il_str_t extra);

@@ -16,9 +16,14 @@ static const il_route_t  il_routes[] = {
     { IL_M_HEAD, "/in/{}", IL_ACCESS_NONE, il_submit_ingress_head },
 
     { IL_M_POST, "/v1/jobs", IL_ROLE_SUBMIT, il_submit_job },
+    { IL_M_POST, "/v1/jobs:batch", IL_ROLE_SUBMIT, il_submit_jobs },
+    { IL_M_GET, "/v1/jobs", IL_ROLE_ANY, il_list_jobs },
     { IL_M_GET, "/v1/jobs/{}", IL_ROLE_ANY, il_look_job },
+    { IL_M_POST, "/v1/jobs/{}/cancel", IL_ROLE_OPERATOR, il_act_cancel },
     { IL_M_GET, "/v1/works/{}", IL_ROLE_ANY, il_look_work },
     { IL_M_GET, "/v1/works/{}/result", IL_ROLE_ANY, il_look_result },
+    { IL_M_POST, "/v1/works/{}/publish", IL_ROLE_OPERATOR, il_act_publish },
+    { IL_M_GET, "/v1/results", IL_ROLE_ANY, il_list_results },
 
     { IL_M_POST, "/v1/leases", IL_ROLE_WORKER, il_claim_post },
     { IL_M_POST, "/v1/lease/renew", IL_ACCESS_OWNER, il_lease_renew },
@@ -34,6 +39,14 @@ static const il_route_t  il_routes[] = {
       il_kind_get },
     { IL_M_PUT, "/v1/kinds/{}", IL_ROLE_OPERATOR, il_kind_put },
     { IL_M_DELETE, "/v1/kinds/{}", IL_ROLE_OPERATOR, il_kind_delete },
+    { IL_M_POST, "/v1/kinds/{}/explain", IL_ROLE_OPERATOR, il_kind_explain },
+
+    { IL_M_GET, "/v1/limits", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_limit_list },
+    { IL_M_GET, "/v1/limits/{}", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_limit_get },
+    { IL_M_PUT, "/v1/limits/{}", IL_ROLE_OPERATOR, il_limit_put },
+    { IL_M_DELETE, "/v1/limits/{}", IL_ROLE_OPERATOR, il_limit_delete },
 
     { IL_M_GET, "/metrics", IL_ACCESS_NONE, il_health_metrics },
     { IL_M_GET, "/livez", IL_ACCESS_NONE, il_health_live },

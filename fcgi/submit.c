@@ -1,11 +1,11 @@
 /*
- * submit.c: submissions, from webhooks and from the API, and their lane.
+ * submit.c: what all submissions have in common, those from webhooks, and the
+ * lane.
  *
  * Each gets a request id before its first try; run again under it, a call
  * whose COMMIT was lost finds its own answer.
  */
 
-#include "body.h"
 #include "il_enc.h"
 #include "il_key.h"
 #include "route.h"
@@ -13,14 +13,24 @@
 #include "submit.h"
 
 
-#define IL_PRIORITY_MAX      100
-#define IL_VERSION_MAX       999999999999999999LL     /* 18 digits */
-#define IL_TEXT_MAX          1024
 #define IL_CONTENT_TYPE_MAX  255
 #define IL_HEADERS_MAX       (64 << 10)
 
 
-static il_submit_t *
+void
+il_submit_init(il_submit_t *s, il_req_t *r)
+{
+    s->r = r;
+
+    il_uuid7(s->request_id, (uint64_t) il_wall_ms());
+    s->version = -1;
+    s->priority = INT64_MIN;
+    s->run_after = INT64_MIN;
+    s->deadline = INT64_MIN;
+}
+
+
+il_submit_t *
 il_submit_new(il_req_t *r)
 {
     il_submit_t  *s;
@@ -32,24 +42,20 @@ il_submit_new(il_req_t *r)
     }
 
     r->op = s;
-
-    il_uuid7(s->request_id, (uint64_t) il_wall_ms());
-    s->version = -1;
-    s->priority = INT64_MIN;
-    s->run_after = INT64_MIN;
-    s->deadline = INT64_MIN;
+    il_submit_init(s, r);
 
     return s;
 }
 
 
 static void
-il_submit_fingerprint(il_req_t *r, il_submit_t *s)
+il_submit_fingerprint(il_submit_t *s, il_str_t body)
 {
     il_fp_t  fp;
 
-    il_fp_init(&fp, il_req_param(r, "REQUEST_METHOD"), s->source, r->uri);
-    il_fp_update(&fp, r->body.data, r->body.len);
+    il_fp_init(&fp, il_req_param(s->r, "REQUEST_METHOD"), s->source,
+               s->r->uri);
+    il_fp_update(&fp, body.data, body.len);
     il_fp_final(&fp, s->fingerprint);
 }
 
@@ -82,16 +88,26 @@ il_submit_traceparent(const il_req_t *r)
 }
 
 
-static void
-il_submit_queue(il_req_t *r)
+void
+il_submit_ready(il_submit_t *s, il_str_t body)
 {
-    il_submit_t  *s = r->op;
+    s->traceparent = il_submit_traceparent(s->r);
+    il_submit_fingerprint(s, body);
 
-    s->traceparent = il_submit_traceparent(r);
-    il_submit_fingerprint(r, s);
+    s->item.bytes = body.len + s->headers.len + 512;
+}
 
-    r->item.bytes = r->body.len + s->headers.len + 512;
-    il_req_lane(r, &il_srv.submit);
+
+void
+il_submit_queue(il_submit_t *s)
+{
+    il_req_t  *r = s->r;
+
+    il_submit_ready(s, il_buf_str(&r->body));
+
+    if (il_lane_put(&il_srv.submit, &s->item) != 0) {
+        il_req_unavailable(r);
+    }
 }
 
 
@@ -257,7 +273,7 @@ il_submit_ingress_go(il_req_t *r)
         return;
     }
 
-    il_submit_queue(r);
+    il_submit_queue(s);
 }
 
 
@@ -309,207 +325,15 @@ il_submit_ingress_head(il_req_t *r)
 }
 
 
-/* --------------------------------------------------------------------- API */
-
-
-/* A work key as a string, taken as it stands, or as its parts. */
-
-static int
-il_submit_key(il_req_t *r, const il_field_t *f, il_str_t *out)
-{
-    char             *key;
-    size_t            n, pos, len;
-    il_str_t          name, parts[IL_KEY_PARTS_MAX];
-    il_field_t        part;
-    il_key_rc_e       rc;
-    il_json_value_t   value;
-
-    if (!f->seen) {
-        il_req_problem(r, IL_P_WORK_KEY_INCOMPLETE,
-                       "Field \"work_key\" is missing.");
-        return -1;
-    }
-
-    if (f->value.type == IL_JSON_STRING) {
-        if (il_body_string(r, f, IL_KEY_MAX * 2, out) != 0) {
-            return -1;
-        }
-
-        rc = il_key_check(*out);
-
-    } else {
-        n = 0;
-        pos = 0;
-
-        while (il_json_next(f->value, &pos, &name, &value)) {
-
-            if (value.type != IL_JSON_STRING || n == IL_KEY_PARTS_MAX) {
-                il_body_invalid(r, f->name, n == IL_KEY_PARTS_MAX
-                                ? "has too many parts"
-                                : "must have strings for its parts");
-                return -1;
-            }
-
-            part = *f;
-            part.value = value;
-
-            if (il_body_string(r, &part, IL_KEY_MAX * 2, &parts[n]) != 0) {
-                return -1;
-            }
-
-            n++;
-        }
-
-        key = il_pool_get(&r->pool, IL_KEY_MAX + 1);
-        if (key == NULL) {
-            il_req_internal(r);
-            return -1;
-        }
-
-        rc = il_key_build(key, IL_KEY_MAX, &len, parts, n);
-        *out = il_str(key, rc == IL_KEY_OK ? len : 0);
-    }
-
-    if (rc != IL_KEY_OK) {
-        il_req_problem(r, rc == IL_KEY_INCOMPLETE ? IL_P_WORK_KEY_INCOMPLETE
-                                                  : IL_P_WORK_KEY_INVALID,
-                       il_key_strerror(rc));
-        return -1;
-    }
-
-    return 0;
-}
-
-
-static int
-il_submit_idempotency(il_req_t *r, il_submit_t *s)
-{
-    char    **p, *key;
-    size_t    n, len;
-
-    static const char  name[] = "HTTP_IDEMPOTENCY_KEY=";
-
-    n = 0;
-
-    for (p = il_fcgx_params(r->conn->fcgi); *p != NULL; p++) {
-        if (strncmp(*p, name, sizeof(name) - 1) == 0) {
-            n++;
-        }
-    }
-
-    if (n == 0) {
-        return 0;
-    }
-
-    key = il_pool_get(&r->pool, IL_IDEM_MAX);
-    if (key == NULL) {
-        il_req_internal(r);
-        return -1;
-    }
-
-    if (n > 1
-        || il_idem_parse(il_req_param(r, "HTTP_IDEMPOTENCY_KEY"), key, &len)
-           != 0)
-    {
-        il_req_problem(r, IL_P_IDEMPOTENCY_KEY_INVALID, n > 1
-                       ? "The Idempotency-Key header is there twice."
-                       : "The Idempotency-Key header is empty, longer than "
-                         "255 characters, or not well-formed.");
-        return -1;
-    }
-
-    s->idem = il_str(key, len);
-
-    return 0;
-}
-
-
-enum {
-    IL_F_KIND, IL_F_WORK_KEY, IL_F_VERSION, IL_F_PAYLOAD, IL_F_PRIORITY,
-    IL_F_RUN_AFTER, IL_F_DEADLINE, IL_F_FRESH, IL_F_REQUESTED_BY,
-    IL_F_REASON, IL_F_MAX
-};
-
-
-static const il_field_t  il_submit_fields[IL_F_MAX] = {
-    [IL_F_KIND] = { .name = "kind", .types = IL_T_STRING },
-    [IL_F_WORK_KEY] = { .name = "work_key",
-                        .types = IL_T_STRING | IL_T_ARRAY },
-    [IL_F_VERSION] = { .name = "version", .types = IL_T_NUMBER },
-    [IL_F_PAYLOAD] = { .name = "payload", .types = IL_T_ANY },
-    [IL_F_PRIORITY] = { .name = "priority", .types = IL_T_NUMBER },
-    [IL_F_RUN_AFTER] = { .name = "run_after", .types = IL_T_STRING },
-    [IL_F_DEADLINE] = { .name = "deadline", .types = IL_T_STRING },
-    [IL_F_FRESH] = { .name = "fresh", .types = IL_T_BOOL },
-    [IL_F_REQUESTED_BY] = { .name = "requested_by", .types = IL_T_STRING },
-    [IL_F_REASON] = { .name = "reason", .types = IL_T_STRING }
-};
-
-
-void
-il_submit_job(il_req_t *r)
-{
-    il_field_t    f[IL_F_MAX];
-    il_submit_t  *s;
-
-    s = il_submit_new(r);
-    if (s == NULL) {
-        return;
-    }
-
-    memcpy(f, il_submit_fields, sizeof(f));
-
-    s->source = il_cstr("api");
-    s->mismatch = il_cstr("reject");
-
-    if (il_submit_idempotency(r, s) != 0
-        || il_body_fields(r, f, IL_F_MAX, 0) != 0
-        || il_body_string(r, &f[IL_F_KIND], IL_TEXT_MAX, &s->kind) != 0)
-    {
-        return;
-    }
-
-    if (!il_name_valid(s->kind)) {
-        il_body_invalid(r, "kind", s->kind.data == NULL ? "is missing"
-                        : "must be the name of a kind");
-        return;
-    }
-
-    if (il_submit_key(r, &f[IL_F_WORK_KEY], &s->work_key) != 0
-        || il_body_int(r, &f[IL_F_VERSION], 0, IL_VERSION_MAX, &s->version)
-           != 0
-        || il_body_int(r, &f[IL_F_PRIORITY], -IL_PRIORITY_MAX,
-                       IL_PRIORITY_MAX, &s->priority) != 0
-        || il_body_time(r, &f[IL_F_RUN_AFTER], &s->run_after) != 0
-        || il_body_time(r, &f[IL_F_DEADLINE], &s->deadline) != 0
-        || il_body_string(r, &f[IL_F_REQUESTED_BY], IL_TEXT_MAX,
-                          &s->requested_by) != 0
-        || il_body_string(r, &f[IL_F_REASON], IL_TEXT_MAX, &s->reason) != 0)
-    {
-        return;
-    }
-
-    s->fresh = il_body_true(&f[IL_F_FRESH]);
-
-    if (f[IL_F_PAYLOAD].seen) {
-        s->payload = f[IL_F_PAYLOAD].value.raw;
-        s->content_type = il_cstr("application/json");
-    }
-
-    il_submit_queue(r);
-}
-
-
 /* -------------------------------------------------------------- the lane */
 
 
 static void
 il_submit_put(il_db_args_t *a, il_item_t *item)
 {
-    il_req_t     *r = (il_req_t *) item;
-    il_submit_t  *s = r->op;
+    il_submit_t  *s = (il_submit_t *) item;
 
-    il_db_put_int(a, 0, r->who.tenant);
+    il_db_put_int(a, 0, s->r->who.tenant);
     il_db_put_uuid(a, 1, s->request_id);
     il_db_put_text(a, 2, s->source);
     il_db_put_text(a, 3, s->idem);
@@ -583,5 +407,5 @@ const il_lane_ops_t  il_submit_ops = {
     .app = "interlockd submit",
     .call = il_submit_call,
     .deal = il_submit_deal,
-    .fail = il_req_fail_item
+    .fail = il_submit_fail
 };

@@ -38,6 +38,7 @@ typedef struct {
     int  done_for;
     int  replayed;
     int  runnable;
+    int  wake;
     int  ended;
 } il_submit_cols_t;
 
@@ -64,41 +65,30 @@ il_submit_columns(il_submit_cols_t *c, const il_db_result_t *res)
     c->done_for = il_db_column(res, "done_for");
     c->replayed = il_db_column(res, "replayed");
     c->runnable = il_db_column(res, "runnable");
+    c->wake = il_db_column(res, "wake_kinds");
     c->ended = il_db_column(res, "ended_jobs");
 }
 
 
 static void
-il_submit_hint(il_req_t *r, const il_db_result_t *res, size_t row,
+il_submit_hint(il_submit_t *s, const il_db_result_t *res, size_t row,
     const il_submit_cols_t *c)
 {
-    size_t        pos;
-    uint8_t       id[IL_UUID_BYTES];
-    il_str_t      ended;
-    il_submit_t  *s = r->op;
+    il_park_hint_kinds(s->r->who.tenant, il_db_cell(res, row, c->wake));
 
-    if (il_db_cell_bool(res, row, c->runnable)) {
-        il_park_hint(r->who.tenant, s->kind, 1);
-
-    } else if (s->run_after != INT64_MIN) {
-        il_park_hint_at(r->who.tenant, s->kind, s->run_after);
+    if (s->run_after != INT64_MIN) {
+        il_park_hint_at(s->r->who.tenant, s->kind, s->run_after);
     }
 
-    pos = 0;
-    ended = il_db_cell(res, row, c->ended);
-
-    while (il_db_uuid_next(ended, &pos, id)) {
-        il_park_ended(id);
-    }
+    il_park_ended_jobs(il_db_cell(res, row, c->ended));
 }
 
 
 static void
-il_submit_count(il_req_t *r, const il_db_result_t *res, size_t row,
+il_submit_count(il_submit_t *s, const il_db_result_t *res, size_t row,
     const il_submit_cols_t *c)
 {
-    il_str_t      decision, none;
-    il_submit_t  *s = r->op;
+    il_str_t  decision, none;
 
     none = il_str("", 0);
     decision = il_db_cell(res, row, c->decision);
@@ -133,6 +123,14 @@ il_submit_count(il_req_t *r, const il_db_result_t *res, size_t row,
     {
         il_metric_add_str(IL_MT_ACQUISITION_FAILED, 1, s->kind,
                           il_cstr("key_busy"), none);
+
+    } else if (il_str_eq(decision, il_decision_name(IL_D_ACCEPTED))
+               && !il_db_cell_bool(res, row, c->runnable)
+               && s->run_after == INT64_MIN && s->item.tries == 0)
+    {
+        /* free by its key, due, and may not start: a limit is full */
+        il_metric_add_str(IL_MT_ACQUISITION_FAILED, 1, s->kind,
+                          il_cstr("limit_full"), none);
     }
 }
 
@@ -154,12 +152,13 @@ il_submit_member(il_buf_t *b, const char *name, il_str_t value)
 /* A refusal.  Those that are requests carry their decision too. */
 
 static void
-il_submit_refuse(il_req_t *r, const il_db_result_t *res, size_t row,
+il_submit_refuse(il_submit_t *s, const il_db_result_t *res, size_t row,
     const il_submit_cols_t *c)
 {
     char          seconds[24];
     int64_t       after;
     il_buf_t      extra;
+    il_req_t     *r = s->r;
     il_str_t      decision;
     il_problem_e  p;
 
@@ -168,7 +167,7 @@ il_submit_refuse(il_req_t *r, const il_db_result_t *res, size_t row,
     if (p == IL_P_NONE) {
         il_log(IL_LOG_ERROR, "submit: the database names a problem that is "
                "not known here");
-        il_req_internal(r);
+        il_submit_fail(&s->item, IL_P_INTERNAL);
         return;
     }
 
@@ -176,7 +175,10 @@ il_submit_refuse(il_req_t *r, const il_db_result_t *res, size_t row,
     decision = il_db_cell(res, row, c->decision);
 
     if (decision.data != NULL) {
-        il_req_header(r, "Interlock-Decision", decision);
+        if (s->batch == NULL) {
+            il_req_header(r, "Interlock-Decision", decision);
+        }
+
         il_submit_member(&extra, "decision", decision);
         il_submit_member(&extra, "reason", il_db_cell(res, row, c->reason));
         il_submit_member(&extra, "kind", il_db_cell(res, row, c->kind));
@@ -188,11 +190,31 @@ il_submit_refuse(il_req_t *r, const il_db_result_t *res, size_t row,
 
     if (il_db_cell_int(res, row, c->retry_after, &after) == 0 && after >= 0) {
         (void) snprintf(seconds, sizeof(seconds), "%lld", (long long) after);
-        il_req_header(r, "Retry-After", il_cstr(seconds));
+
+        if (s->batch == NULL) {
+            il_req_header(r, "Retry-After", il_cstr(seconds));
+
+        } else {
+            il_buf_puts(&extra, extra.len == 0 ? "\"retry_after\":"
+                                               : ",\"retry_after\":");
+            il_buf_puts(&extra, seconds);
+        }
     }
 
-    il_req_problem_more(r, p, il_db_cell(res, row, c->detail),
-                        extra.failed ? il_str(NULL, 0) : il_buf_str(&extra));
+    if (extra.failed) {
+        il_buf_free(&extra);
+    }
+
+    if (s->batch == NULL) {
+        il_req_problem_more(r, p, il_db_cell(res, row, c->detail),
+                            il_buf_str(&extra));
+
+    } else {
+        il_req_problem_text(&s->out, p, il_db_cell(res, row, c->detail),
+                            il_buf_str(&extra));
+        il_batch_done(s);
+    }
+
     il_buf_free(&extra);
 }
 
@@ -210,6 +232,11 @@ il_submit_answer(il_answer_t *a, const il_db_result_t *res, size_t row,
     a->reason = il_reason_find(il_db_cell(res, row, c->reason));
     a->kind = il_db_cell(res, row, c->kind);
     a->work_key = il_db_cell(res, row, c->work_key);
+
+    if (a->reason == IL_R_NONE && il_db_cell(res, row, c->reason).len > 0) {
+        il_log(IL_LOG_ERROR, "submit: the database names a reason that is "
+               "not known here");
+    }
 
     if (il_db_cell_uuid(res, row, c->job_id, a->job_id) == 0) {
         a->has |= IL_ANSWER_HAS_JOB;
@@ -266,13 +293,58 @@ il_submit_edge(il_req_t *r, const il_link_t *link, const il_db_result_t *res,
 
 
 static void
-il_submit_respond(il_req_t *r, const il_link_t *link,
+il_submit_body(il_buf_t *out, const il_answer_t *a)
+{
+    char    *p;
+    size_t   n, cap;
+
+    cap = IL_ANSWER_CAP + il_json_escaped_cap(a->result_url.len);
+    p = il_buf_room(out, cap);
+
+    if (p != NULL) {
+        n = il_answer_build(p, cap, a);
+        out->len += n;
+
+        if (n == 0) {
+            out->failed = 1;
+        }
+    }
+}
+
+
+/* As the body of a single one, and what stands in its head there. */
+
+static void
+il_submit_respond_row(il_submit_t *s, const il_answer_t *a, int code,
+    int replayed)
+{
+    il_buf_t  text;
+
+    memset(&text, 0, sizeof(text));
+    il_submit_body(&text, a);
+
+    if (text.failed || text.len == 0) {
+        s->out.failed = 1;
+
+    } else {
+        il_buf_add(&s->out, il_str(text.data, text.len - 1));
+        il_buf_puts(&s->out, ",\"code\":");
+        il_buf_int(&s->out, code);
+        il_buf_puts(&s->out, replayed ? ",\"replayed\":true}" : "}");
+    }
+
+    il_buf_free(&text);
+    il_batch_done(s);
+}
+
+
+static void
+il_submit_respond(il_submit_t *s, const il_link_t *link,
     const il_db_result_t *res, size_t row, const il_submit_cols_t *c)
 {
-    char         *p, location[sizeof("/v1/jobs/") + IL_UUID_TEXT];
-    size_t        cap;
+    char          location[sizeof("/v1/jobs/") + IL_UUID_TEXT];
     int64_t       code;
-    il_buf_t     *out;
+    il_req_t     *r = s->r;
     il_answer_t   a;
 
     il_submit_answer(&a, res, row, c);
@@ -282,22 +354,17 @@ il_submit_respond(il_req_t *r, const il_link_t *link,
     {
         il_log(IL_LOG_ERROR, "submit: an answer of the database is not "
                "understood");
-        il_req_internal(r);
+        il_submit_fail(&s->item, IL_P_INTERNAL);
         return;
     }
 
-    out = il_req_json(r, (int) code);
-
-    cap = IL_ANSWER_CAP + il_json_escaped_cap(a.result_url.len);
-    p = il_buf_room(out, cap);
-
-    if (p != NULL) {
-        out->len = il_answer_build(p, cap, &a);
-
-        if (out->len == 0) {
-            out->failed = 1;
-        }
+    if (s->batch != NULL) {
+        il_submit_respond_row(s, &a, (int) code,
+                              il_db_cell_bool(res, row, c->replayed));
+        return;
     }
+
+    il_submit_body(il_req_json(r, (int) code), &a);
 
     if (il_db_cell_bool(res, row, c->replayed)) {
         il_req_header(r, "Interlock-Decision",
@@ -320,7 +387,7 @@ il_submit_respond(il_req_t *r, const il_link_t *link,
 
 
 static void
-il_submit_row(il_lane_t *lane, il_link_t *link, il_req_t *r,
+il_submit_row(il_lane_t *lane, il_link_t *link, il_submit_t *s,
     const il_db_result_t *res, size_t row, const il_submit_cols_t *c)
 {
     il_str_t  outcome;
@@ -328,18 +395,37 @@ il_submit_row(il_lane_t *lane, il_link_t *link, il_req_t *r,
     outcome = il_db_cell(res, row, c->outcome);
 
     if (il_str_eq(outcome, il_cstr("busy"))) {
-        il_lane_busy(lane, &r->item);
+        il_lane_busy(lane, &s->item);
         return;
     }
 
-    il_submit_count(r, res, row, c);
+    il_submit_count(s, res, row, c);
 
     if (il_str_eq(outcome, il_cstr("ok"))) {
-        il_submit_respond(r, link, res, row, c);
+        il_submit_respond(s, link, res, row, c);
         return;
     }
 
-    il_submit_refuse(r, res, row, c);
+    il_submit_refuse(s, res, row, c);
+}
+
+
+void
+il_submit_fail(il_item_t *item, il_problem_e p)
+{
+    il_submit_t  *s = (il_submit_t *) item;
+
+    if (s->batch == NULL) {
+        il_req_fail_item(&s->r->item, p);
+        return;
+    }
+
+    il_req_problem_text(&s->out, p, il_cstr(p == IL_P_UNAVAILABLE
+                        ? "This job could not be stored now. Send it again."
+                        : "This job could not be stored; the server's log "
+                          "says why."),
+                        il_str(NULL, 0));
+    il_batch_done(s);
 }
 
 
@@ -360,7 +446,7 @@ il_submit_deal(il_lane_t *lane, il_link_t *link, il_db_result_t *res,
     for (row = 0; row < rows; row++) {
         item = il_lane_row_item(res, row, c.ord, items, n);
         if (item != NULL) {
-            il_submit_hint((il_req_t *) item, res, row, &c);
+            il_submit_hint((il_submit_t *) item, res, row, &c);
         }
     }
 
@@ -374,13 +460,13 @@ il_submit_deal(il_lane_t *lane, il_link_t *link, il_db_result_t *res,
         }
 
         dealt[ord - 1] = 1;
-        il_submit_row(lane, link, (il_req_t *) item, res, row, &c);
+        il_submit_row(lane, link, (il_submit_t *) item, res, row, &c);
     }
 
     for (i = 0; i < n; i++) {
         if (!dealt[i]) {
             il_log(IL_LOG_ERROR, "submit: the database left out an answer");
-            il_req_internal((il_req_t *) items[i]);
+            il_submit_fail(items[i], IL_P_INTERNAL);
         }
     }
 }

@@ -1,8 +1,9 @@
 /*
  * sweep.c: two threads beside the requests.
  *
- * The sweeper recovers expired leases, prunes, and asks whether the server
- * may still be trusted.  The poller finds what became runnable without a hint
+ * The sweeper recovers expired leases, ends jobs that waited too long, lets
+ * go of what waits for a limit that has room, prunes, and asks whether the
+ * server may still be trusted.  The poller finds what became runnable without a hint
  * of this process: retries that are due, jobs of other interlockds.
  */
 
@@ -17,6 +18,9 @@
 
 
 #define IL_RECOVER_LIMIT  200
+#define IL_EXPIRE_LIMIT   500
+#define IL_LIMITS_LIMIT   2000
+#define IL_PASSES_MAX     20
 #define IL_PRUNE_LIMIT    1000
 #define IL_PRUNE_MS       60000
 #define IL_CHECK_MS       5000
@@ -79,60 +83,75 @@ il_sweep_stopping(void)
 }
 
 
+/* What each of these sweeps calls, and how it is told. */
+
+typedef struct {
+    const char   *sql;
+    int32_t       limit;
+    size_t        full;            /* rows of a pass that may not be the last */
+    const char   *notice;          /* behind the number; NULL: not told */
+    il_metric_e   metric;          /* by kind, or IL_MT_MAX */
+} il_sweep_t;
+
+
+static const il_sweep_t  il_sweeps[] = {
+    { "select * from interlock.recover($1)", IL_RECOVER_LIMIT,
+      IL_RECOVER_LIMIT, "attempts recovered: their lease had ended",
+      IL_MT_STALE_RECOVERY },
+    { "select * from interlock.expire($1)", IL_EXPIRE_LIMIT,
+      IL_EXPIRE_LIMIT,
+      "jobs expired: they had waited for longer than max_wait",
+      IL_MT_JOBS_EXPIRED },
+    { "select * from interlock.limits_sweep($1)", IL_LIMITS_LIMIT, 1,
+      NULL, IL_MT_MAX }
+};
+
+
 static void
-il_sweep_recovered(const il_db_result_t *res)
+il_sweep_told(const il_sweep_t *sweep, const il_db_result_t *res)
 {
-    int       kind, runnable, tenant, ended;
-    size_t    row, pos;
-    uint8_t   id[IL_UUID_BYTES];
-    int64_t   t;
-    il_str_t  name, list;
+    int      kind, wake, tenant, ended;
+    size_t   row;
+    int64_t  t;
 
     kind = il_db_column(res, "kind");
-    runnable = il_db_column(res, "runnable_kind");
+    wake = il_db_column(res, "wake_kinds");
     tenant = il_db_column(res, "tenant");
     ended = il_db_column(res, "ended_jobs");
 
     for (row = 0; row < il_db_rows(res); row++) {
 
-        il_metric_add_str(IL_MT_STALE_RECOVERY, 1,
-                          il_db_cell(res, row, kind), il_str("", 0),
-                          il_str("", 0));
-
-        name = il_db_cell(res, row, runnable);
-
-        if (name.data != NULL
-            && il_db_cell_int(res, row, tenant, &t) == 0)
-        {
-            il_park_hint((int32_t) t, name, 1);
+        if (sweep->metric != IL_MT_MAX) {
+            il_metric_add_str(sweep->metric, 1, il_db_cell(res, row, kind),
+                              il_str("", 0), il_str("", 0));
         }
 
-        pos = 0;
-        list = il_db_cell(res, row, ended);
-
-        while (il_db_uuid_next(list, &pos, id)) {
-            il_park_ended(id);
+        if (il_db_cell_int(res, row, tenant, &t) == 0) {
+            il_park_hint_kinds((int32_t) t, il_db_cell(res, row, wake));
         }
+
+        il_park_ended_jobs(il_db_cell(res, row, ended));
     }
 }
 
 
-/* One bounded pass after the other, while they are full. */
+/* One bounded pass after the other, while they are full; after so many it is
+ * the next sweep's turn. */
 
 static void
-il_sweep_recover(il_link_t *link)
+il_sweep_passes(il_link_t *link, const il_sweep_t *sweep)
 {
     size_t           rows;
+    unsigned         pass;
     il_db_args_t     args;
     il_db_rc_e       rc;
     il_db_result_t  *res;
 
-    do {
+    for (pass = 0; pass < IL_PASSES_MAX; pass++) {
         il_db_args_init(&args, "I");
-        il_db_put_int(&args, 0, IL_RECOVER_LIMIT);
+        il_db_put_int(&args, 0, sweep->limit);
 
-        rc = il_link_call(link, "select * from interlock.recover($1)", &args,
-                          &res);
+        rc = il_link_call(link, sweep->sql, &args, &res);
         il_db_args_free(&args);
 
         if (rc != IL_DB_OK) {
@@ -140,15 +159,17 @@ il_sweep_recover(il_link_t *link)
         }
 
         rows = il_db_rows(res);
-        il_sweep_recovered(res);
+        il_sweep_told(sweep, res);
         il_db_result_free(res);
 
-        if (rows > 0) {
-            il_log(IL_LOG_NOTICE, "recovered %zu attempts whose lease had "
-                   "ended", rows);
+        if (rows > 0 && sweep->notice != NULL) {
+            il_log(IL_LOG_NOTICE, "%zu %s", rows, sweep->notice);
         }
 
-    } while (rows >= IL_RECOVER_LIMIT && !il_sweep_stopping());
+        if (rows < sweep->full || il_sweep_stopping()) {
+            return;
+        }
+    }
 }
 
 
@@ -184,6 +205,7 @@ il_sweep_prune(il_link_t *link)
 static void *
 il_sweep_main(void *arg)
 {
+    size_t     i;
     int64_t    now, checked, pruned;
     il_link_t  link;
 
@@ -208,7 +230,11 @@ il_sweep_main(void *arg)
             }
         }
 
-        il_sweep_recover(&link);
+        for (i = 0; i < sizeof(il_sweeps) / sizeof(il_sweeps[0]); i++) {
+            if (link.db != NULL && il_db_is_open(link.db)) {
+                il_sweep_passes(&link, &il_sweeps[i]);
+            }
+        }
 
         if (link.db != NULL && il_db_is_open(link.db)
             && now - pruned >= IL_PRUNE_MS)

@@ -31,6 +31,7 @@ typedef struct {
     const char  *config;
     const char  *sql_dir;
     const char  *status_path;
+    const char  *kind;
 } il_doctor_opts_t;
 
 
@@ -47,15 +48,20 @@ static const il_opt_t  il_doctor_opts[] = {
       "as for migrate", 0, 0, 0 },
     { "status-path", IL_OPT_STR, offsetof(il_doctor_opts_t, status_path),
       "PATH", "location with interlock_status (/edge/status)", 0, 0, 0 },
+    { "kind", IL_OPT_STR, offsetof(il_doctor_opts_t, kind), "NAME",
+      "look only at this kind: what nobody has decided about it", 0, 0, 0 },
     IL_OPT_END
 };
 
 
 const il_cmd_t  il_cmd_doctor = {
-    "doctor", il_doctor, "check an installation", "[--dir DIR] [options]",
+    "doctor", il_doctor, "check an installation, or a kind of work",
+    "[--dir DIR | --kind NAME] [options]",
     "Checks configuration, modes of files with secrets, signing keys, the\n"
     "database and its schema, clocks, the server and the edge.  One line a\n"
-    "check: ok, warn, fail or skip, and what to do.  Exit code 1 if any failed.",
+    "check: ok, warn, fail or skip, and what to do.  Exit code 1 if any failed.\n"
+    "With --kind (operator's or auditor's token) it tells what is undecided\n"
+    "about a kind: key, policy, bounds, lease, cancel, recovery, check.",
     il_doctor_opts, sizeof(il_doctor_opts_t), IL_CMD_CLIENT|IL_CMD_DSN, 0, 0
 };
 
@@ -355,9 +361,28 @@ il_doctor_owner(il_doctor_t *d, const il_common_t *c, const char *dsn_file,
 
 
 static int
+il_doctor_end(il_doctor_t *d)
+{
+    if (d->json) {
+        (void) printf("{\"items\":[%s],\"next\":null}\n",
+                      d->items.data == NULL ? "" : d->items.data);
+
+    } else {
+        (void) printf("%u ok, %u to look at, %u failed, %u skipped\n",
+                      d->count[IL_DOCTOR_OK], d->count[IL_DOCTOR_WARN],
+                      d->count[IL_DOCTOR_FAIL], d->count[IL_DOCTOR_SKIP]);
+    }
+
+    il_buf_free(&d->items);
+
+    return il_out_end(d->count[IL_DOCTOR_FAIL] == 0 ? 0 : IL_EXIT_NO);
+}
+
+
+static int
 il_doctor(void *opts, const il_args_t *args)
 {
-    int                have;
+    int                have, rc;
     char              *config, *dsn, *keys, *tokens, *secrets;
     il_conf_t          conf;
     il_doctor_t        d;
@@ -367,6 +392,11 @@ il_doctor(void *opts, const il_args_t *args)
     o = opts;
     memset(&d, 0, sizeof(d));
     d.json = o->common.json;
+
+    if (o->kind != NULL) {
+        rc = il_doctor_kind(&d, &o->common, o->kind);
+        return rc != 0 ? il_out_end(rc) : il_doctor_end(&d);
+    }
 
     if (o->dir != NULL && access(o->dir, R_OK|X_OK) != 0) {
         il_err("cannot read %s: %s", o->dir, strerror(errno));
@@ -401,22 +431,11 @@ il_doctor(void *opts, const il_args_t *args)
     il_doctor_owner(&d, &o->common, dsn, o->sql_dir);
     il_doctor_http(&d, &o->common, tokens, o->status_path);
 
-    if (d.json) {
-        (void) printf("{\"items\":[%s],\"next\":null}\n",
-                      d.items.data == NULL ? "" : d.items.data);
-
-    } else {
-        (void) printf("%u ok, %u to look at, %u failed, %u skipped\n",
-                      d.count[IL_DOCTOR_OK], d.count[IL_DOCTOR_WARN],
-                      d.count[IL_DOCTOR_FAIL], d.count[IL_DOCTOR_SKIP]);
-    }
-
-    il_buf_free(&d.items);
     free(config);
     free(dsn);
     free(keys);
     free(tokens);
     free(secrets);
 
-    return il_out_end(d.count[IL_DOCTOR_FAIL] == 0 ? 0 : IL_EXIT_NO);
+    return il_doctor_end(&d);
 }

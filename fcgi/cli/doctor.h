@@ -42,4 +42,11 @@ void il_doctor_private(il_doctor_t *d, const char *check, const char *dir);
 void il_doctor_http(il_doctor_t *d, const il_common_t *c, const char *tokens,
     const char *status_path);
 
+
+/* doctor_kind.c */
+
+/* What is undecided about a kind.  0, or an exit code with the message
+ * written: it could not be looked at. */
+int il_doctor_kind(il_doctor_t *d, const il_common_t *c, const char *kind);
+
 #endif /* IL_CLI_DOCTOR_H */

@@ -50,7 +50,7 @@ static const il_opt_t  il_submit_opts[] = {
       "version of the input; a lower one than the newest is skipped",
       0, 999999999999999999, IL_SUBMIT_UNSET },
     { "priority", IL_OPT_INT, offsetof(il_submit_opts_t, priority), "N",
-      "higher goes first", -1000000, 1000000, IL_SUBMIT_UNSET },
+      "higher goes first", -100, 100, IL_SUBMIT_UNSET },
     { "run-after", il_submit_str(run_after), "TIME",
       "not before this time (RFC 3339)", 0, 0, 0 },
     { "deadline", il_submit_str(deadline), "TIME",

@@ -1,0 +1,55 @@
+/*
+ * doc.h: one call of the read lane for one request, whose answer is a JSON
+ * text made by the database.
+ */
+
+#ifndef IL_DOC_H
+#define IL_DOC_H
+
+#include "req.h"
+
+#define IL_DOC_LIMIT      50       /* items of a list, if not said */
+#define IL_DOC_LIMIT_MAX  200
+
+typedef struct {
+    il_read_t     read;            /* first */
+    il_req_t     *r;
+    il_str_t      text;            /* the first path parameter */
+    int64_t       number;          /* -1: none */
+    int           status;          /* of a good answer */
+    const char   *missing;         /* detail of a 404 */
+    void         *more;            /* a handler's own, in the pool */
+} il_doc_t;
+
+
+/* In the pool; NULL if there is no memory, and then r was answered. */
+il_doc_t *il_doc_new(il_req_t *r, const char *sql, const char *signature,
+    void (*put)(il_read_t *read, il_db_args_t *args),
+    void (*done)(il_read_t *read, il_db_result_t *res, il_problem_e p));
+
+/* Queues it.  d is gone afterwards. */
+void il_doc_queue(il_doc_t *d);
+
+
+/* read->put: tenant; tenant and text; both and the body as it stands */
+void il_doc_put_tenant(il_read_t *read, il_db_args_t *args);
+void il_doc_put(il_read_t *read, il_db_args_t *args);
+void il_doc_put_body(il_read_t *read, il_db_args_t *args);
+
+/* read->done: the first row's doc, or 404; every row's as a list that is
+ * whole; a problem, or a doc, or (204) neither, after telling whom wake_kinds
+ * and ended_jobs concern */
+void il_doc_done(il_read_t *read, il_db_result_t *res, il_problem_e p);
+void il_doc_list_done(il_read_t *read, il_db_result_t *res, il_problem_e p);
+void il_doc_problem_done(il_read_t *read, il_db_result_t *res,
+    il_problem_e p);
+
+
+/* The first path parameter is a work key.  0, or -1 and it was answered. */
+int il_doc_key(il_req_t *r) IL_MUST_CHECK;
+
+/* The body is a JSON object that PostgreSQL can take as it stands; `what` is
+ * how it is called in the problem.  0, or -1 and it was answered. */
+int il_doc_object(il_req_t *r, const char *what) IL_MUST_CHECK;
+
+#endif /* IL_DOC_H */

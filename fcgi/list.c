@@ -1,0 +1,371 @@
+/*
+ * list.c: GET /v1/jobs and GET /v1/results, page by page.
+ *
+ * The last page says that it is.  A cursor is the last row's place in the
+ * order of the list, so that what is new moves no page.
+ */
+
+#include "doc.h"
+#include "il_answer.h"
+#include "il_enc.h"
+#include "il_key.h"
+#include "il_uuid.h"
+#include "query.h"
+#include "route.h"
+#include "server.h"
+
+
+static const char  il_list_cursor[] = "is not one that this list gave";
+
+
+typedef struct {
+    il_str_t  kind;                /* data NULL: any; so below */
+    il_str_t  status;
+    il_str_t  work_key;
+    il_str_t  source;
+    il_str_t  prefix;
+    il_str_t  cursor;
+    int64_t   since;               /* INT64_MIN: none */
+    int64_t   limit;
+} il_list_t;
+
+
+/* The rows of a page, and the cursor of the next one (data NULL: none). */
+
+static void
+il_list_answer(il_req_t *r, const il_db_result_t *res, size_t rows,
+    il_str_t next)
+{
+    int        col;
+    size_t     row;
+    il_buf_t  *b;
+
+    col = il_db_column(res, "doc");
+    b = il_req_json(r, 200);
+    il_buf_puts(b, "{\"items\":[");
+
+    for (row = 0; row < rows; row++) {
+        il_buf_puts(b, row == 0 ? "" : ",");
+        il_buf_add(b, il_db_cell(res, row, col));
+    }
+
+    il_buf_puts(b, "],\"next\":");
+    il_buf_json_null(b, next);
+    il_buf_puts(b, "}");
+    il_req_done(r);
+}
+
+
+static int
+il_list_limit(il_req_t *r, const il_query_t *q, il_list_t *l)
+{
+    l->limit = IL_DOC_LIMIT;
+
+    return il_query_int(r, q, 1, IL_DOC_LIMIT_MAX, &l->limit);
+}
+
+
+static il_doc_t *
+il_list_new(il_req_t *r, il_list_t **l, const char *sql,
+    const char *signature,
+    void (*put)(il_read_t *read, il_db_args_t *args),
+    void (*done)(il_read_t *read, il_db_result_t *res, il_problem_e p))
+{
+    il_doc_t  *d;
+
+    d = il_doc_new(r, sql, signature, put, done);
+    if (d == NULL) {
+        return NULL;
+    }
+
+    *l = il_pool_get(&r->pool, sizeof(il_list_t));
+    if (*l == NULL) {
+        il_req_internal(r);
+        return NULL;
+    }
+
+    d->more = *l;
+    (*l)->since = INT64_MIN;
+
+    return d;
+}
+
+
+/* -------------------------------------------------------------------- jobs */
+
+
+enum {
+    IL_Q_KIND, IL_Q_STATUS, IL_Q_WORK_KEY, IL_Q_SOURCE, IL_Q_SINCE,
+    IL_Q_LIMIT, IL_Q_CURSOR, IL_Q_MAX
+};
+
+
+/* One row more than asked for tells whether there is a next page. */
+
+static void
+il_list_put_jobs(il_read_t *read, il_db_args_t *args)
+{
+    il_doc_t   *d = (il_doc_t *) read;
+    il_list_t  *l = d->more;
+
+    il_db_put_int(args, 0, d->r->who.tenant);
+    il_db_put_text(args, 1, l->kind);
+    il_db_put_text(args, 2, l->status);
+    il_db_put_text(args, 3, l->work_key);
+    il_db_put_text(args, 4, l->source);
+
+    if (l->since == INT64_MIN) {
+        il_db_put_null(args, 5);
+
+    } else {
+        il_db_put_time(args, 5, l->since);
+    }
+
+    il_db_put_int(args, 6, (int32_t) l->limit + 1);
+    il_db_put_text(args, 7, l->cursor);
+}
+
+
+static void
+il_list_jobs_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+{
+    size_t      rows;
+    il_doc_t   *d = (il_doc_t *) read;
+    il_str_t    next;
+    il_list_t  *l = d->more;
+
+    if (res == NULL) {
+        il_req_fail_item(&d->r->item, p);
+        return;
+    }
+
+    rows = il_db_rows(res);
+    next = il_str(NULL, 0);
+
+    if (rows > (size_t) l->limit) {
+        rows = (size_t) l->limit;
+        next = il_db_cell(res, rows - 1, il_db_column(res, "cursor"));
+    }
+
+    il_list_answer(d->r, res, rows, next);
+}
+
+
+/* A job's id. */
+
+static int
+il_list_jobs_cursor(il_req_t *r, const il_query_t *q, il_list_t *l)
+{
+    char     text[IL_UUID_TEXT + 1];
+    uint8_t  id[IL_UUID_BYTES];
+
+    if (q->value.data == NULL) {
+        return 0;
+    }
+
+    if (il_uuid_parse(id, q->value) != 0) {
+        il_query_invalid(r, q->name, il_list_cursor);
+        return -1;
+    }
+
+    il_uuid_format(text, id);
+    l->cursor = il_pool_dup(&r->pool, il_cstr(text));
+
+    if (l->cursor.data == NULL) {
+        il_req_internal(r);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static int
+il_list_filters(il_req_t *r, const il_query_t *q, il_list_t *l)
+{
+    il_status_e  status;
+    il_key_rc_e  rc;
+
+    l->kind = q[IL_Q_KIND].value;
+    l->status = q[IL_Q_STATUS].value;
+    l->work_key = q[IL_Q_WORK_KEY].value;
+    l->source = q[IL_Q_SOURCE].value;
+
+    if (l->kind.data != NULL && !il_name_valid(l->kind)) {
+        il_query_invalid(r, "kind", "must be the name of a kind");
+        return -1;
+    }
+
+    status = il_status_find(l->status);
+
+    if (l->status.data != NULL
+        && (status == IL_S_NONE || status == IL_S_SPOOLED))
+    {
+        il_query_invalid(r, "status", "must be one of queued, running, "
+                         "checking, held, parked, succeeded, failed, "
+                         "canceled, superseded, expired");
+        return -1;
+    }
+
+    if (l->source.data != NULL && !il_name_valid(l->source)) {
+        il_query_invalid(r, "source", "must be the name of a source");
+        return -1;
+    }
+
+    if (l->work_key.data != NULL) {
+        rc = il_key_check(l->work_key);
+
+        if (rc != IL_KEY_OK) {
+            il_req_problem(r, rc == IL_KEY_INCOMPLETE
+                           ? IL_P_WORK_KEY_INCOMPLETE
+                           : IL_P_WORK_KEY_INVALID, il_key_strerror(rc));
+            return -1;
+        }
+    }
+
+    return il_query_time(r, &q[IL_Q_SINCE], &l->since);
+}
+
+
+void
+il_list_jobs(il_req_t *r)
+{
+    il_doc_t    *d;
+    il_list_t   *l;
+    il_query_t   q[IL_Q_MAX] = {
+        [IL_Q_KIND] = { .name = "kind" },
+        [IL_Q_STATUS] = { .name = "status" },
+        [IL_Q_WORK_KEY] = { .name = "work_key" },
+        [IL_Q_SOURCE] = { .name = "source" },
+        [IL_Q_SINCE] = { .name = "since" },
+        [IL_Q_LIMIT] = { .name = "limit" },
+        [IL_Q_CURSOR] = { .name = "cursor" }
+    };
+
+    d = il_list_new(r, &l, "select * from interlock.jobs_list("
+                    "$1, $2, $3, $4, $5, $6, $7, $8)", "ITTTTZIT",
+                    il_list_put_jobs, il_list_jobs_done);
+
+    if (d == NULL
+        || il_query_read(r, q, IL_Q_MAX) != 0
+        || il_list_limit(r, &q[IL_Q_LIMIT], l) != 0
+        || il_list_jobs_cursor(r, &q[IL_Q_CURSOR], l) != 0
+        || il_list_filters(r, q, l) != 0)
+    {
+        return;
+    }
+
+    il_doc_queue(d);
+}
+
+
+/* ----------------------------------------------------------------- results */
+
+
+static void
+il_list_put_results(il_read_t *read, il_db_args_t *args)
+{
+    il_doc_t   *d = (il_doc_t *) read;
+    il_list_t  *l = d->more;
+
+    il_db_put_int(args, 0, d->r->who.tenant);
+    il_db_put_text(args, 1, l->prefix.data == NULL ? il_str("", 0)
+                                                   : l->prefix);
+    il_db_put_int(args, 2, (int32_t) l->limit);
+    il_db_put_text(args, 3, l->cursor);
+}
+
+
+/* Its cursor is a work key; in base64, as it may hold anything. */
+
+static void
+il_list_results_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+{
+    char       text[il_b64_encoded_cap(IL_KEY_MAX)];
+    size_t     len;
+    il_doc_t  *d = (il_doc_t *) read;
+    il_str_t   key, next;
+
+    if (res == NULL) {
+        il_req_fail_item(&d->r->item, p);
+        return;
+    }
+
+    next = il_str(NULL, 0);
+
+    if (il_db_rows(res) > 0) {
+        key = il_db_cell(res, 0, il_db_column(res, "next"));
+
+        if (key.data != NULL) {
+            len = il_b64_encode(text, sizeof(text),
+                                (const uint8_t *) key.data, key.len,
+                                IL_B64_URL_NOPAD);
+            next = il_str(text, len);
+        }
+    }
+
+    il_list_answer(d->r, res, il_db_rows(res), next);
+}
+
+
+static int
+il_list_results_cursor(il_req_t *r, const il_query_t *q, il_list_t *l)
+{
+    size_t    len;
+    uint8_t  *key;
+
+    if (q->value.data == NULL) {
+        return 0;
+    }
+
+    key = il_pool_get(&r->pool, IL_KEY_MAX);
+    if (key == NULL) {
+        il_req_internal(r);
+        return -1;
+    }
+
+    if (il_b64_decode(key, IL_KEY_MAX, &len, q->value, IL_B64_URL_NOPAD) != 0) {
+        il_query_invalid(r, q->name, il_list_cursor);
+        return -1;
+    }
+
+    l->cursor = il_str((const char *) key, len);
+
+    if (il_key_check(l->cursor) != IL_KEY_OK) {
+        il_query_invalid(r, q->name, il_list_cursor);
+        return -1;
+    }
+
+    return 0;
+}
+
+
+void
+il_list_results(il_req_t *r)
+{
+    il_doc_t    *d;
+    il_list_t   *l;
+    il_query_t   q[] = {
+        { .name = "prefix" }, { .name = "limit" }, { .name = "cursor" }
+    };
+
+    d = il_list_new(r, &l, "select * from interlock.results_list("
+                    "$1, $2, $3, $4)", "ITIT", il_list_put_results,
+                    il_list_results_done);
+
+    if (d == NULL || il_query_read(r, q, 3) != 0
+        || il_list_limit(r, &q[1], l) != 0
+        || il_list_results_cursor(r, &q[2], l) != 0)
+    {
+        return;
+    }
+
+    if (q[0].value.len > IL_KEY_MAX || il_has_control(q[0].value)) {
+        il_query_invalid(r, "prefix", "is longer than a work key, or has "
+                         "control characters");
+        return;
+    }
+
+    l->prefix = q[0].value;
+    il_doc_queue(d);
+}
