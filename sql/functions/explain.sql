@@ -26,7 +26,7 @@ declare
     d         interlock.decision;
     f         interlock.requests;
     c         record;
-    o         record;
+    v_order   timestamptz;
     v_room    bigint;
     v_full    text := 'kind_full';
     v_bound   bigint;
@@ -104,8 +104,8 @@ begin
                        when v_by is not null then 'limited'
                        else 'ready' end;
         end if;
-        select * into o from interlock.order_of(k, p_tenant, s.work_key,
-            coalesce(s.priority, k.priority), v_now, s.deadline);
+        select x.order_key into v_order from interlock.order_of(k, p_tenant, s.work_key,
+            coalesce(s.priority, k.priority), v_now, s.deadline) x;
     end if;
 
     return query select null::text, null::text, json_build_object(
@@ -127,7 +127,7 @@ begin
         'retry_after', d.retry_after,
         'limits', coalesce(to_json(v_groups), '[]'::json),
         'order_key', case when v_place is not null
-            then interlock.ts(o.order_key) end,
+            then interlock.ts(v_order) end,
         'protects', k.protects)::text;
 end
 $$;
