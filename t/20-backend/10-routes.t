@@ -462,7 +462,8 @@ problem_is(call(GET => '/nothing'), 404, 'not-found', 'no such path');
 problem_is(call(GET => '/v1/jobs/'), 404, 'not-found', 'an empty id');
 problem_is(call(GET => "/v1/jobs/$job/"), 404, 'not-found',
     'a slash too many');
-for my $row ([ GET => '/v1/jobs', 'POST' ],
+for my $row ([ GET => '/v1/jobs:batch', 'POST' ],
+    [ DELETE => '/v1/jobs', 'POST, GET, HEAD' ],
     [ POST => '/livez', 'GET, HEAD' ],
     [ PATCH => '/v1/kinds/free', 'GET, HEAD, PUT, DELETE' ],
     [ GET => '/in/github', 'POST, HEAD' ])

@@ -143,6 +143,13 @@ for my $args (
     [ qw(verify --scheme github --secret-file /dev/null --header nonsense) ],
     [ qw(kind get) ], [ 'kind', 'get', 'No Kind' ], [ qw(kind put k) ],
     [ qw(kind get k) ],
+    [ qw(cancel) ], [ qw(cancel nonsense) ], [ 'cancel', '--key', 'a b' ],
+    [ qw(cancel --key a:b 01a228ad-2d74-7e92-b90e-1356e44be0ea) ],
+    [ qw(limit get) ], [ 'limit', 'get', 'x' x 256 ], [ qw(limit put x) ],
+    [ qw(limit put x --capacity 0) ], [ qw(limit put x --capacity 1.5) ],
+    [ qw(limit put x --start-rate fast) ], [ qw(limit delete) ],
+    [ 'doctor', '--kind', 'No Kind' ],
+    [ qw(submit --kind k --key a:b --priority 101) ],
     [ qw(token create) ], [ qw(token create --tenant t --name n --role r
         --out f) ], [ qw(token list) ], [ qw(token revoke --tenant t) ],
     [ qw(token revoke --tenant t x) ], [ qw(token list --tenant t) ],

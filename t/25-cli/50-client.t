@@ -186,6 +186,102 @@ $r = $i->cli({ token => 'operator', stdin => '{"nonsense":1}' }, 'kind', 'put',
 one_line($r, 65, qr/nonsense/, 'an unknown field');
 one_line(cli('worker', 'kind', 'get', 'free'), 77, qr/403/, 'not an operator');
 
+# limit
+
+$r = cli('operator', 'limit', 'put', 'crm:{site}', '--capacity', 3,
+    '--start-rate', '0.5', '--json');
+is($r->{code}, 0, 'limit put') or diag $r->{err};
+is("$r->{json}{capacity} $r->{json}{start_rate} $r->{json}{active}",
+    '3 0.5 0', 'shows it');
+$r = cli('operator', 'limit', 'put', 'crm:{site}', '--start-rate', 'none',
+    '--json');
+is($r->{json}{capacity} . ($r->{json}{start_rate} // ' none'), '3 none',
+    'what is left out stays');
+like(cli('auditor', 'limit', 'get', 'crm:{site}')->{out},
+    qr/^capacity +3$/m, 'limit get');
+$r = cli('auditor', 'limit', 'list', '--json');
+is(join(' ', map { $_->{name} } @{ $r->{json}{items} }), 'crm:{site}',
+    'limit list');
+one_line(cli('operator', 'limit', 'put', 'new', '--start-rate', 1), 65,
+    qr/capacity/, 'a new one without a capacity');
+one_line(cli('operator', 'limit', 'put', 'crm:{site}', '--start-rate', -1),
+    65, qr/start_rate/, 'a rate below 0');
+one_line(cli('operator', 'limit', 'put', 'a b', '--capacity', 1), 65,
+    qr/name/, 'a name with a space');
+one_line(cli('auditor', 'limit', 'delete', 'crm:{site}'), 77, qr/403/,
+    'not an operator');
+is(cli('operator', 'limit', 'delete', 'crm:{site}')->{code}, 0,
+    'limit delete');
+one_line(cli('operator', 'limit', 'get', 'crm:{site}'), 66, qr/404/,
+    'is gone');
+one_line(cli('operator', 'limit', 'delete', 'crm:{site}'), 66, qr/404/,
+    'cannot go twice');
+
+# cancel
+
+$i->cli({ token => 'operator', stdin => '{"overlap":"buffer_all"}' }, 'kind',
+    'put', 'line', '-');
+my @line = map { cli('submit', 'submit', '--kind', 'line', '--key', 'line:1',
+    '--json')->{json}{job_id} } 1 .. 3;
+$r = cli('operator', 'cancel', $line[1], '--requested-by', 'Ann "x"',
+    '--reason', 'no need', '--json');
+is($r->{code}, 0, 'cancel') or diag $r->{err};
+is("$r->{json}{job_id} $r->{json}{status}", "$line[1] canceled", 'a job');
+is($i->psql("select requested_by || '/' || reason from interlock.actions "
+    . "where target = '$line[1]'"), 'Ann "x"/no need', 'who and why');
+one_line(cli('operator', 'cancel', $line[1]), 75, qr/ended already/,
+    'one that has ended');
+one_line(cli('submit', 'cancel', $line[0]), 77, qr/403/, 'not an operator');
+one_line(cli('operator', 'cancel', '00000000-0000-0000-0000-000000000000'),
+    66, qr/404/, 'a job that is not there');
+$r = cli('operator', 'cancel', '--key', 'line:1', '--json');
+is($r->{code}, 0, 'cancel --key') or diag $r->{err};
+is(join(' ', map { "$_->{job_id}:$_->{status}" } @{ $r->{json}{items} }),
+    "$line[2]:canceled $line[0]:canceled",
+    'every job of a key, those that wait first');
+one_line(cli('operator', 'cancel', '--key', 'line:1'), 66, qr/line:1/,
+    'nothing is left of it');
+my @many = map { { kind => 'line', work_key => 'line:2' } } 1 .. 250;
+$i->http(POST => '/v1/jobs:batch', { token => 'submit',
+    body => { jobs => \@many } });
+$r = cli('operator', 'cancel', '--key', 'line:2', '--json');
+is(scalar @{ $r->{json}{items} }, 250, 'more than a page of them');
+is($i->psql("select count(*) from interlock.jobs where status <> 'canceled' "
+    . "and work_key like 'line:%'"), 0, 'all canceled');
+
+# doctor --kind
+
+$r = cli('auditor', 'doctor', '--kind', 'line', '--json');
+is($r->{code}, 0, 'doctor --kind') or diag $r->{err};
+my %said;
+push @{ $said{ $_->{check} } }, "$_->{level} $_->{text}"
+    for @{ $r->{json}{items} };
+is(join(' ', sort keys %said), 'bounds cancel check key lease policy '
+    . 'recovery', 'looks at each');
+like("@{ $said{key} }", qr/^warn key_template is not set/, 'no key');
+like("@{ $said{policy} }", qr/^ok overlap is buffer_all warn when/, 'policy');
+like("@{ $said{lease} }", qr/^warn lease_seconds is 30/, 'a default');
+$i->cli({ token => 'operator', stdin => encode_json({ overlap => 'replace',
+    when_completed => 'return', key_template => 'site:{site}:{n}',
+    protects => 'the index', examples => [ 'site:1:a' ], max_waiting => 5,
+    max_queued => 50, max_wait => 60, lease_seconds => 10,
+    max_runtime => 60, cancel_grace => 5, max_attempts => 2,
+    retry_for => 600, limits => [ 'crm:{site}', 'smtp' ] }) }, 'kind', 'put',
+    'line2', '-');
+cli('operator', 'limit', 'put', 'smtp', '--capacity', 3);
+$r = cli('operator', 'doctor', '--kind', 'line2');
+is($r->{code}, 0, 'of another kind') or diag $r->{err};
+is(join("\n", map { s/ +/ /gr } grep { /^warn/ } split /\n/, $r->{out}),
+    "warn recovery on_lost is retry, as for any kind\n"
+    . "warn check result_check is not set\n"
+    . "warn limits crm:{site} is named, but there is no such limit",
+    'just what is undecided');
+like($r->{out}, qr/^ok +limits +smtp has capacity 3$/m, 'a limit that is');
+one_line(cli('operator', 'doctor', '--kind', 'nosuch'), 66, qr/404/,
+    'a kind that is not there');
+one_line(cli('submit', 'doctor', '--kind', 'line'), 77, qr/403/,
+    'a role that may not');
+
 # common options before the command
 
 $r = $i->cli('--url', $i->url, '--token-file', $i->dir . '/tokens/auditor',

@@ -148,6 +148,85 @@ call('GET', '/v1/works/{work_key}/result', { token => 'auditor',
 call('GET', $job, { token => 'auditor', headers => { prefer => 'wait=5' },
     path => "/v1/jobs/$accepted->{job_id}" });
 
+call('GET', $jobs, { token => 'auditor',
+    path => '/v1/jobs?kind=doc&limit=1&since=2020-01-01T00:00:00Z' });
+call('GET', $jobs, { token => 'auditor', path => '/v1/jobs?nosuch=1' });
+call('GET', $jobs, {});
+
+# Batches
+
+my $batch = '/v1/jobs:batch';
+call('POST', $batch, { %$sub, body => { jobs => [
+    { kind => 'doc', work_key => [ 'batch', '1' ], idempotency_key => 'b-1',
+      version => 1, payload => {}, priority => 5, fresh => JSON::PP::false,
+      run_after => '2020-01-01T00:00:00Z', requested_by => 'dana' },
+    { kind => 'doc', work_key => 'batch:1', version => 1 } ] } });
+my $mixed = call('POST', $batch, { %$sub, body =>
+    '{"jobs":[{"kind":"nosuch","work_key":"x"},'
+    . '{"kind":"doc","work_key":"batch:2"}]}' });
+call('POST', $batch, { %$sub, body => { jobs => [] },
+    headers => { 'idempotency-key' => 'x' } });
+call('POST', $batch, { body => { jobs => [] } });
+call('POST', $batch, { token => 'worker', body => { jobs => [] } });
+
+# Operators
+
+my $cancel = '/v1/jobs/{job_id}/cancel';
+my %end = (path => "/v1/jobs/$mixed->{items}[1]{job_id}/cancel");
+call('POST', $cancel, { %$sub, %end, body => {} });
+call('POST', $cancel, { %$op, %end, body => { nosuch => 1 } });
+call('POST', $cancel, { %$op, %end,
+    body => { requested_by => 'dana', reason => 'not needed' } });
+call('POST', $cancel, { %$op, %end });
+call('POST', $cancel, { %$op,
+    path => '/v1/jobs/00000000-0000-7000-8000-000000000000/cancel' });
+call('POST', $cancel, { %end, body => {} });
+
+my $publish = '/v1/works/{work_key}/publish';
+my %pub = (path => "/v1/works/$key/publish");
+call('POST', $publish, { %$op, %pub,
+    body => { revision => 1, requested_by => 'dana', reason => 'again' } });
+call('POST', $publish, { %$op, %pub, body => { revision => 99 } });
+call('POST', $publish, { %$op, %pub, body => { revision => 0 } });
+call('POST', $publish, { %$sub, %pub, body => { revision => 1 } });
+call('POST', $publish, { %pub, body => { revision => 1 } });
+call('GET', '/v1/results', { token => 'auditor',
+    path => '/v1/results?prefix=doc:&limit=1' });
+call('GET', '/v1/results', { token => 'auditor',
+    path => '/v1/results?limit=0' });
+call('GET', '/v1/results', {});
+
+my $limit = '/v1/limits/{name}';
+my %crm = (path => '/v1/limits/crm:%7Bsite%7D');
+call('PUT', $limit, { %$op, %crm, body => { capacity => 3 } });
+call('PUT', $limit, { %$op, %crm, body => { start_rate => 2.5 } });
+call('PUT', $limit, { %$op, %crm, body => { capacity => 0 } });
+call('PUT', $limit, { %$sub, %crm, body => { capacity => 3 } });
+call('PUT', $limit, { %crm, body => { capacity => 3 } });
+call('GET', '/v1/limits', $_) for $op, $sub, {};
+for my $method (qw(GET DELETE)) {
+    call($method, $limit, { %$_, %crm }) for $op, $sub, {};
+    call($method, $limit, { %$op, path => '/v1/limits/nosuch' });
+}
+
+# What would be, and what is refused because a queue is full
+
+call('PUT', $kinds, { %$op, path => '/v1/kinds/line', body => {
+    overlap => 'buffer_all', overflow => 'reject', max_waiting => 1,
+    max_queued => 100, max_wait => 60, cancel_grace => 5, fair_by => 'org',
+    order => 'newest', key_template => 'org:{org}', limits => [ 'crm:{org}' ],
+    protects => 'the books', examples => [ 'org:a' ] } });
+my $explain = '/v1/kinds/{name}/explain';
+my %line = (path => '/v1/kinds/line/explain');
+call('POST', $jobs, { %$sub, body => { kind => 'line', work_key => $_ } })
+    for 'other:a', ('org:a') x 3;
+call('POST', $explain, { %$op, %line, body => { work_key => $_ } })
+    for 'other:a', 'org:a', [ 'org', 'b' ], '';
+call('POST', $explain, { %$sub, %line, body => { work_key => 'org:a' } });
+call('POST', $explain, { %line, body => { work_key => 'org:a' } });
+call('POST', $explain, { %$op, path => '/v1/kinds/nosuch/explain',
+    body => { work_key => 'org:a' } });
+
 call('GET', $_, {}) for '/v1/keys', '/livez', '/readyz', '/metrics';
 
 my $pid = open2(my $from, my $to, 'node', "$FindBin::Bin/../js/openapi.mjs",
@@ -158,7 +237,7 @@ chomp(my @complaints = <$from>);
 waitpid($pid, 0);
 
 is($?, 0, 'the document was read');
-cmp_ok(scalar @exchanges, '>', 45, scalar(@exchanges) . ' exchanges');
+cmp_ok(scalar @exchanges, '>', 100, scalar(@exchanges) . ' exchanges');
 is(scalar @complaints, 0, 'each one is as the document says')
     or diag(join "\n", @complaints);
 
