@@ -11,6 +11,10 @@ $$;
 
 create sequence t.ids;
 
+create function t.demo() returns int language sql as $$
+    select interlock.tenant_create('demo')
+$$;
+
 create function t.kind(p_name text, p_doc text) returns void
 language plpgsql as $$
 declare

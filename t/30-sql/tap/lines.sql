@@ -24,7 +24,7 @@ returns text language sql as $$
     select coalesce(c.problem, (c.doc::json ->> 'status') || ' wakes '
         || array_to_string(c.wake_kinds, '+') || ' ended '
         || cardinality(c.ended_jobs))
-    from interlock.job_cancel(1, pg_temp.id(p_key, p_payload), 'ann',
+    from interlock.job_cancel(t.demo(), pg_temp.id(p_key, p_payload), 'ann',
         'not needed', 7, 'ops') c
 $$;
 
@@ -39,7 +39,7 @@ select is(pg_temp.jobs('l:1'),
     'a line, and those parked behind it');
 select is((select count(*)::int from t.claim('all', 9)), 1,
     'one of a key at a time');
-insert into t.held select 'a', 1, job_id, attempt_id, fence
+insert into t.held select 'a', t.demo(), job_id, attempt_id, fence
 from interlock.leases where work_key = 'l:1';
 select results_eq($$select status, wake_kinds from t.finish('a', 'complete')$$,
     $$values ('succeeded', array['all'])$$, 'the head ends');
@@ -260,7 +260,7 @@ select results_eq($$select decision, reason, superseded_job_id
     $$values ('buffered', 'effects_started', pg_temp.id('p:2', 'B'))$$,
     'as under buffer_one');
 select results_eq($$select (e.doc::json) ->> 'decision',
-        (e.doc::json) ->> 'reason' from interlock.explain(1, 'rep',
+        (e.doc::json) ->> 'reason' from interlock.explain(t.demo(), 'rep',
             '{"work_key":"p:2"}') e$$,
     $$values ('buffered', 'effects_started')$$, 'explain knows');
 select is((select outcome from t.finish('p', 'complete')), 'ok',
@@ -291,9 +291,9 @@ select is((select count(*)::int from interlock.actions
     'who did it and why');
 select is((select error from interlock.jobs
     where id = pg_temp.id('c:1', 'A')), 'canceled: not needed', 'the reason');
-select is((select problem from interlock.job_cancel(1,
+select is((select problem from interlock.job_cancel(t.demo(),
     t.rid(424242), 'a', 'b', 1, 'c')), 'not-found', 'an unknown job');
-select is((select problem from interlock.job_cancel(2,
+select is((select problem from interlock.job_cancel(0,
     pg_temp.id('c:1', 'B'), 'a', 'b', 1, 'c')), 'not-found',
     'another tenant''s');
 select t.submit('can', 'c:2', 'A');

@@ -243,7 +243,7 @@ begin
         perform t.take('w', v_kind);
     end if;
     if r.active = 'cancel' then
-        perform interlock.job_cancel(1, v_job, 'me', 'why', 1, 't');
+        perform interlock.job_cancel(t.demo(), v_job, 'me', 'why', 1, 't');
     elsif r.active = 'succeeded' then
         perform t.finish('w', 'complete');
     end if;
