@@ -41,7 +41,7 @@ unix_socket_directories = '$self->{dir}'
 fsync = @{[ $opt{fsync} // 'off' ]}
 max_connections = 60
 shared_buffers = 64MB
-log_min_messages = log
+log_min_messages = warning
 log_line_prefix = '%m [%p] %u '
 deadlock_timeout = 200ms
 CONF

@@ -232,8 +232,9 @@ begin
                 floor(random() * 20)::bigint end) as version
         into h
         from generate_series(1, n) x,
-            lateral (select (array['free', 'skip', 'one', 'ret'])
-                [1 + floor(random() * 4 + x * 0)::int] as kind) k;
+            lateral (select (array['free', 'skip', 'one', 'ret', 'first',
+                'all', 'park', 'rep', 'lim', 'lims', 'fair'])
+                [1 + floor(random() * 11 + x * 0)::int] as kind) k;
 
         for r in select s.* from interlock.submit(
             array_fill(v_tenant, array[n]), h.id,
@@ -249,7 +250,9 @@ begin
             array_fill(null::text, array[n]),
             array_fill(null::text, array[n]), random() < 0.5) s
         loop
-            if r.outcome not in ('ok', 'busy') then
+            if r.outcome not in ('ok', 'busy')
+                and r.problem is distinct from 'queue-full'
+            then
                 raise exception 'submit: % %', r.problem, r.detail;
             end if;
         end loop;
@@ -260,7 +263,8 @@ begin
         from interlock.claim(
             array[gen_random_uuid(), gen_random_uuid()],
             array[v_tenant, v_tenant], array['a', 'b'],
-            array['free,skip,one,ret', 'one,free'], array[n, 1]) c;
+            array['free,skip,one,ret,first,all,park,rep,lim,lims,fair',
+                  'lims,rep,one,free'], array[n, 1]) c;
 
     elsif d < 0.88 then
         select array_agg(x.tenant) as tenant, array_agg(x.job) as job,
@@ -289,7 +293,8 @@ begin
                 array_fill(null::text, array[h.n]),
                 array_fill(0, array[h.n])) f
             loop
-                if r.outcome not in ('ok', 'lease-lost')
+                if r.outcome not in ('ok', 'lease-lost', 'job-canceled')
+                    or (r.outcome = 'job-canceled' and v_call <> 'complete')
                     or (i = 2 and r.outcome = 'ok' and not r.replayed)
                 then
                     raise exception 'finish %: %', i, r.outcome;
@@ -309,16 +314,55 @@ begin
             h.nothing, h.nothing, h.nothing)
         where h.tenant is not null;
 
-    elsif d < 0.96 then
+    elsif d < 0.95 then
+        -- Somebody cancels, publishes by hand, or changes a limit: one call.
+        if random() < 0.6 then
+            perform interlock.job_cancel(v_tenant, (
+                select x.id from interlock.jobs x
+                where x.finished_at is null and x.created_at > now()
+                    - random() * interval '1 s'
+                limit 1), 'me', 'why', 1, 't');
+        elsif random() < 0.5 then
+            perform interlock.work_publish(v_tenant, x.work_key, x.revision,
+                'me', 'why', 1, 't')
+            from (select * from interlock.results
+                  order by created_at desc limit 1) x;
+        else
+            perform interlock.limit_put(v_tenant, 'two:{part}',
+                format('{"capacity":%s}', 1 + floor(random() * 3)));
+        end if;
+
+    elsif d < 0.97 then
         update interlock.leases l
-        set expires_at = clock_timestamp() - interval '1 ms'
+        set expires_at = least(l.expires_at,
+            clock_timestamp() - interval '1 ms')
         where l.ctid = any (array(
             select x.ctid from interlock.leases x
             order by random() limit 2 for update skip locked));
 
     else
-        perform interlock.recover(5);
-        perform interlock.prune(5);
+        case floor(random() * 4)
+        when 0 then perform interlock.recover(5);
+        when 1 then perform interlock.prune(5);
+        when 2 then perform interlock.limits_sweep(1000);
+        else
+            -- (whoever changes a job holds its work)
+            for r in
+                select y.tenant, y.id, l.work_key
+                from (select x.* from interlock.jobs x
+                      where x.finished_at is null and x.started_at is null
+                      order by random() limit 2) y
+                cross join lateral (
+                    select w.work_key from interlock.works w
+                    where w.tenant = y.tenant and w.work_key = y.work_key
+                    for no key update skip locked) l
+            loop
+                update interlock.jobs j set expire_at = clock_timestamp()
+                where j.tenant = r.tenant and j.id = r.id
+                    and j.started_at is null;
+            end loop;
+            perform interlock.expire(5);
+        end case;
     end if;
 end
 $$;

@@ -22,9 +22,39 @@ $c->psql(q{
     select t.policy('skip', 'overlap skip, backoff 0');
     select t.policy('one', 'overlap buffer_one, backoff 0');
     select t.policy('ret', 'overlap buffer_one, when_completed return, result_ttl 1, allow_fresh true, idempotency_ttl 1, backoff 0');
+    select t.policy('first', 'overlap buffer_first, backoff 0');
+    select t.policy('all', 'overlap buffer_all, max_waiting 3, backoff 0');
+    select t.policy('park', 'overlap buffer_all, max_waiting 2, overflow park, backoff 0');
+    select t.policy('rep', 'overlap replace, cancel_grace 1, backoff 0');
+    select t.kind('lim', '{"overlap":"skip","limits":["three"],"backoff":0,"max_queued":20}');
+    select t.kind('lims', '{"overlap":"allow","key_template":"lims:{part}","limits":["three","two:{part}","{kind}"],"backoff":0}');
+    select t.kind('fair', '{"overlap":"allow","fair_by":"2","backoff":0}');
+    select interlock.limit_put(t.demo(), 'three', '{"capacity":3}');
+    select interlock.limit_put(t.demo(), 'two:{part}', '{"capacity":2}');
     alter role admin set plan_cache_mode = 'force_generic_plan';
     alter role admin set jit = off;
 });
+
+# Samples, inside the database, whether any group has more live attempts than
+# its limit ever allowed.
+my $sampler = fork // die "fork: $!";
+if (!$sampler) {
+    my $max = $c->psql(qq{
+        create table t.sample (name text, n bigint, at timestamptz);
+        do \$\$
+        begin
+            for i in 1 .. $seconds * 400 loop
+                insert into t.sample
+                select g.group_name, count(*), clock_timestamp()
+                from interlock.lease_groups g
+                group by 1;
+                commit;
+                perform pg_sleep(0.002);
+            end loop;
+        end
+        \$\$});
+    exec 'true';
+}
 
 my $script = File::Temp->new;
 print $script "select t.step(:client_id);\n";
@@ -33,6 +63,8 @@ close $script;
 my $bench = '/usr/lib/postgresql/15/bin/pgbench';
 my $out = `$bench -n -c 8 -j 2 -T $seconds -f $script -h $c->{dir} -U admin interlock 2>&1`;
 is($?, 0, 'the clients ended well') or diag($out);
+waitpid $sampler, 0;
+is($?, 0, 'the sampler ended well');
 my ($steps) = $out =~ /transactions actually processed: (\d+)/;
 cmp_ok($steps // 0, '>', 100, 'they did something')
     or diag($out);
@@ -49,14 +81,21 @@ is($c->psql('select count(*) from interlock.recovery_troubles'), 0,
     'recovery met no trouble');
 
 is($c->psql('select count(*) from (select distinct decision
-    from interlock.requests) x'), 5,
-    'accepted, buffered, skipped, completed and duplicate all occurred');
+    from interlock.requests) x'), 8, 'each decision occurred');
+is($c->psql(q{select name || ' ' || max(n) from t.sample
+        where n > case name when 'three' then 3
+            when '{kind=lims}' then 999 else 3 end group by name}), '',
+    'no limit was ever exceeded');
+cmp_ok($c->psql(q{select count(*) from t.sample where name = 'three'
+        and n = 3}), '>', 20, 'though it was reached');
+cmp_ok($c->psql(q{select count(distinct status) from interlock.jobs
+        where finished_at is not null}), '>=', 5, 'jobs ended in every way');
 is($c->psql('select sum(n) from (select count(*) as n
         from interlock.requests group by decision) x'),
     $c->psql('select count(*) from interlock.requests'),
     'decisions add up to the requests');
 is($c->psql(q{select count(*) from interlock.requests
-        where decision in ('accepted', 'buffered')}),
+        where decision in ('accepted', 'buffered', 'replaced', 'parked')}),
     $c->psql('select count(*) from interlock.jobs'),
     'as many jobs as admissions');
 
@@ -66,15 +105,18 @@ $c->psql(q{
     declare
         h  record;
     begin
-        update interlock.leases set expires_at = clock_timestamp();
+        update interlock.leases
+        set expires_at = least(expires_at, clock_timestamp());
         for i in 1 .. 10000 loop
             perform interlock.recover(100);
+            perform interlock.limits_sweep(1000);
             select array_agg(tenant_create) as tenant, array_agg(job_id)
                 as job, array_agg(attempt_id) as attempt,
                 array_agg(fence) as fence, count(*)::int as n
             into h
             from interlock.tenant_create('demo'),
-                t.claim('free,skip,one,ret', 200);
+                t.claim('free,skip,one,ret,first,all,park,rep,lim,lims,fair',
+                    200);
             exit when h.n = 0;
             perform interlock.finish(h.tenant, h.job, h.attempt, h.fence,
                 array_fill('complete'::text, array[h.n]),
