@@ -17,6 +17,8 @@
 #include "ngx_http_interlock_module.h"
 
 
+static ngx_int_t ngx_http_interlock_json_index(ngx_conf_t *cf,
+    ngx_str_t *name);
 static ngx_int_t ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_complex_value_t *cv);
 static ngx_int_t ngx_http_interlock_find_headers(ngx_conf_t *cf,
@@ -478,14 +480,12 @@ ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_interlock_loc_conf_t  *ilcf = conf;
 
-    ngx_int_t                        index, *ip;
-    ngx_str_t                       *value, name;
-    ngx_uint_t                       i;
-    il_json_rc_e                     rc;
-    il_json_value_t                  found;
-    ngx_http_variable_t             *var;
-    ngx_http_interlock_json_t       *json;
-    ngx_http_interlock_main_conf_t  *imcf;
+    ngx_int_t                   index;
+    ngx_str_t                  *value, name;
+    ngx_uint_t                  i;
+    il_json_rc_e                rc;
+    il_json_value_t             found;
+    ngx_http_interlock_json_t  *json;
 
     value = cf->args->elts;
 
@@ -511,33 +511,8 @@ ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    var = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_CHANGEABLE);
-    if (var == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    index = ngx_http_get_variable_index(cf, &name);
+    index = ngx_http_interlock_json_index(cf, &name);
     if (index == NGX_ERROR) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (var->get_handler == NULL) {
-        var->get_handler = ngx_http_interlock_json_variable;
-        var->data = (uintptr_t) index;
-
-        imcf = ngx_http_conf_get_module_main_conf(cf,
-                                                  ngx_http_interlock_module);
-        ip = ngx_array_push(&imcf->body);
-        if (ip == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        *ip = index;
-
-    } else if (var->get_handler != ngx_http_interlock_json_variable) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "variable \"%V\" in \"interlock_json\" is already "
-                           "defined otherwise", &value[1]);
         return NGX_CONF_ERROR;
     }
 
@@ -572,39 +547,49 @@ ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* interlock_status [json | prometheus] */
+/* the variable, which may have been defined at another place before */
 
-char *
-ngx_http_interlock_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+static ngx_int_t
+ngx_http_interlock_json_index(ngx_conf_t *cf, ngx_str_t *name)
 {
-    ngx_http_interlock_loc_conf_t  *ilcf = conf;
+    ngx_int_t                        index, *ip;
+    ngx_http_variable_t             *var;
+    ngx_http_interlock_main_conf_t  *imcf;
 
-    ngx_str_t                 *value;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    if (ilcf->status) {
-        return "is duplicate";
+    var = ngx_http_add_variable(cf, name, NGX_HTTP_VAR_CHANGEABLE);
+    if (var == NULL) {
+        return NGX_ERROR;
     }
 
-    value = cf->args->elts;
+    index = ngx_http_get_variable_index(cf, name);
+    if (index == NGX_ERROR) {
+        return NGX_ERROR;
+    }
 
-    if (cf->args->nelts == 1 || ngx_strcmp(value[1].data, "json") == 0) {
-        ilcf->status = NGX_HTTP_INTERLOCK_STATUS_JSON;
+    if (var->get_handler == ngx_http_interlock_json_variable) {
+        return index;
+    }
 
-    } else if (ngx_strcmp(value[1].data, "prometheus") == 0) {
-        ilcf->status = NGX_HTTP_INTERLOCK_STATUS_PROM;
-
-    } else {
+    if (var->get_handler != NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\" in \"interlock_status\""
-                           ": it is \"json\" or \"prometheus\"", &value[1]);
-        return NGX_CONF_ERROR;
+                           "variable \"$%V\" in \"interlock_json\" is "
+                           "already defined otherwise", name);
+        return NGX_ERROR;
     }
 
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_interlock_status_handler;
+    var->get_handler = ngx_http_interlock_json_variable;
+    var->data = (uintptr_t) index;
 
-    return NGX_CONF_OK;
+    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_interlock_module);
+
+    ip = ngx_array_push(&imcf->body);
+    if (ip == NULL) {
+        return NGX_ERROR;
+    }
+
+    *ip = index;
+
+    return index;
 }
 
 

@@ -239,6 +239,8 @@ bad('json: bad escape', '', 'interlock_json $a /~2;',
     qr/invalid JSON pointer "\/~2"/);
 bad('json: twice', '', 'interlock_json $a /x; interlock_json $a /y;',
     qr/duplicate variable "\$a" in "interlock_json"/);
+bad('json: set has it', '', 'set $a 1; interlock_json $a /x;',
+    qr/variable "\$a" in "interlock_json" is already defined otherwise/);
 bad('json: nginx has it', '', 'interlock_json $host /x;',
     qr/variable/);
 
