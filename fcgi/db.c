@@ -202,6 +202,34 @@ il_db_is_open(const il_db_t *db)
 }
 
 
+int
+il_db_probe(il_db_t *db)
+{
+    struct pollfd  p;
+
+    if (!db->open) {
+        return 0;
+    }
+
+    p.fd = PQsocket(db->conn);
+    p.events = POLLIN;
+    p.revents = 0;
+
+    /* what can be read is a notice, a changed setting, or the end */
+
+    if (p.fd < 0
+        || (poll(&p, 1, 0) > 0
+            && (PQconsumeInput(db->conn) != 1
+                || PQstatus(db->conn) != CONNECTION_OK)))
+    {
+        il_db_set_error(db, "", PQerrorMessage(db->conn));
+        db->open = 0;
+    }
+
+    return db->open;
+}
+
+
 const char *
 il_db_error(const il_db_t *db)
 {

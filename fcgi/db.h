@@ -64,6 +64,10 @@ void il_db_close(il_db_t *db);
 /* 1 until the connection is found to be lost. */
 int il_db_is_open(const il_db_t *db);
 
+/* Looks, without waiting, whether an idle connection was closed meanwhile: a
+ * call over it would have an unknown outcome for nothing.  As above. */
+int il_db_probe(il_db_t *db);
+
 /* What the last call of this connection failed with: the server's primary
  * message, never row values; and the SQLSTATE or "". */
 const char *il_db_error(const il_db_t *db);

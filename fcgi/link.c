@@ -18,7 +18,9 @@
 #define IL_SCHEMA_MIN   1
 
 
-static int  il_link_is_up;
+static int              il_link_is_up;
+static pthread_mutex_t  il_link_lock = PTHREAD_MUTEX_INITIALIZER;
+static char             il_link_refused[IL_DB_ERR_CAP];
 
 
 void
@@ -40,9 +42,24 @@ il_link_state(void)
 
 
 static void
-il_link_set_state(int up)
+il_link_set_state(int up, const char *refusal)
 {
     __atomic_store_n(&il_link_is_up, up, __ATOMIC_RELAXED);
+
+    (void) pthread_mutex_lock(&il_link_lock);
+    (void) snprintf(il_link_refused, sizeof(il_link_refused), "%s", refusal);
+    (void) pthread_mutex_unlock(&il_link_lock);
+}
+
+
+const char *
+il_link_refusal(char *out, size_t cap)
+{
+    (void) pthread_mutex_lock(&il_link_lock);
+    (void) snprintf(out, cap, "%s", il_link_refused);
+    (void) pthread_mutex_unlock(&il_link_lock);
+
+    return out;
 }
 
 
@@ -79,7 +96,8 @@ il_link_failed(il_link_t *link)
     link->next = now + link->backoff / 2 + il_random(link->backoff / 2 + 1);
 
     il_link_close(link);
-    il_link_set_state(0);
+    il_link_set_state(0, strncmp(link->why, "refused: ", 9) == 0
+                         ? link->why + 9 : "");
     il_metric_add(IL_MT_ACQUISITION_FAILED, 1, "", "db_error", "");
 
     return -1;
@@ -137,7 +155,7 @@ il_link_check(il_link_t *link)
     link->since = 0;
     link->backoff = 0;
     link->why[0] = '\0';
-    il_link_set_state(1);
+    il_link_set_state(1, "");
 
     return 0;
 }
@@ -146,7 +164,7 @@ il_link_check(il_link_t *link)
 int
 il_link_up(il_link_t *link)
 {
-    if (link->db != NULL && il_db_is_open(link->db)) {
+    if (link->db != NULL && il_db_probe(link->db)) {
         return 0;
     }
 

@@ -203,5 +203,6 @@ const il_lane_ops_t  il_look_ops = {
     .app = "interlockd look",
     .call = il_look_call,
     .deal = il_look_deal,
-    .fail = il_look_fail
+    .fail = il_look_fail,
+    .reads = 1
 };
