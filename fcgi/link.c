@@ -164,6 +164,8 @@ il_link_check(il_link_t *link)
 int
 il_link_up(il_link_t *link)
 {
+    int64_t  now;
+
     if (link->db != NULL && il_db_probe(link->db)) {
         return 0;
     }
@@ -175,9 +177,17 @@ il_link_up(il_link_t *link)
         link->next = 0;
     }
 
-    if (il_now_ms() < link->next) {
+    /* once another link has found the database again, the pause is over */
+
+    now = il_now_ms();
+
+    if (now < link->next
+        && (!il_link_state() || now < link->tried + IL_BACKOFF_MIN))
+    {
         return -1;
     }
+
+    link->tried = now;
 
     /* the server's bound is the tighter one: its answer is then certain */
 

@@ -103,7 +103,9 @@ cmp_ok(time - $t0, '<', 0.5, 'at once');
 
 # --- as many as there is work for ------------------------------------------
 
-my @w = map { claim(connection(), 30, $_ % 2 ? 'w' : ('w', 'x')) } 1 .. 30;
+my @w = map { claim(connection(), 30, $_ % 2 ? 'w' : ('w', 'x')) } 1 .. 5;
+wait_parked(5);
+push @w, map { claim(connection(), 30, $_ % 2 ? 'w' : ('w', 'x')) } 6 .. 30;
 wait_parked(30);
 my $before = claims();
 my @jobs = map { submit('w', "many:$_") } 1 .. 5;
