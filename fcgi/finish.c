@@ -263,7 +263,7 @@ static void
 il_finish_hint(il_req_t *r, const il_db_result_t *res, size_t row)
 {
     size_t    pos;
-    int64_t   at;
+    int64_t   at, ms;
     uint8_t   id[IL_UUID_BYTES];
     il_str_t  kind, ended;
 
@@ -271,6 +271,11 @@ il_finish_hint(il_req_t *r, const il_db_result_t *res, size_t row)
 
     if (il_db_cell_bool(res, row, il_db_column(res, "runnable"))) {
         il_park_hint(r->who.tenant, kind, 1);
+    }
+
+    if (il_db_cell_int(res, row, il_db_column(res, "blocked_ms"), &ms) == 0) {
+        il_metric_observe_str(IL_MT_LOCK_WAIT, (double) ms / 1000, kind,
+                              il_str("", 0), il_str("", 0));
     }
 
     if (il_db_cell_time(res, row, il_db_column(res, "retry_at"), &at) == 0) {

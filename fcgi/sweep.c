@@ -85,7 +85,7 @@ il_sweep_recovered(const il_db_result_t *res)
     int       kind, runnable, tenant, ended;
     size_t    row, pos;
     uint8_t   id[IL_UUID_BYTES];
-    int64_t   t;
+    int64_t   t, ms;
     il_str_t  name, list;
 
     kind = il_db_column(res, "kind");
@@ -105,6 +105,14 @@ il_sweep_recovered(const il_db_result_t *res)
             && il_db_cell_int(res, row, tenant, &t) == 0)
         {
             il_park_hint((int32_t) t, name, 1);
+        }
+
+        if (il_db_cell_int(res, row, il_db_column(res, "blocked_ms"), &ms)
+            == 0)
+        {
+            il_metric_observe_str(IL_MT_LOCK_WAIT, (double) ms / 1000,
+                                  il_db_cell(res, row, kind), il_str("", 0),
+                                  il_str("", 0));
         }
 
         pos = 0;

@@ -185,7 +185,8 @@ begin
         where x.tenant = j.tenant and x.work_key = j.work_key
             and x.place = 'blocked')
     then
-        select x.ended, x.runnable into v_more, a.runnable
+        select x.ended, x.runnable, x.blocked_ms
+        into v_more, a.runnable, a.blocked_ms
         from interlock.key_advance(j.tenant, j.work_key, v_now,
             case when v_publish then j.id end, a.revision) x;
         a.ended_jobs := a.ended_jobs || v_more;
@@ -210,10 +211,12 @@ $$;
 -- was just published as revision, or null: under when_completed return a
 -- waiting job with the same payload bytes (and no higher version, and not
 -- fresh) ends with that result instead.  Caller holds the work.
--- Answers: the jobs that ended; whether one became ready.
+-- Answers: the jobs that ended; whether one became ready; how long it had
+-- been blocked.
 create or replace function interlock.key_advance(
     p_tenant int, p_key text, p_now timestamptz, p_source uuid,
-    p_revision int, out ended uuid[], out runnable boolean)
+    p_revision int, out ended uuid[], out runnable boolean,
+    out blocked_ms bigint)
 language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
 set enable_seqscan = off
@@ -274,6 +277,7 @@ begin
     where x.tenant = b.tenant and x.id = b.id;
 
     runnable := v_place = 'ready';
+    blocked_ms := floor(extract(epoch from p_now - b.created_at) * 1000);
 end
 $$;
 

@@ -18,7 +18,8 @@ create or replace function interlock.finish(
     p_retry_after int[])
 returns table (ord int, outcome text, replayed boolean, job_id uuid,
     status text, kind text, work_key text, revision int,
-    retry_at timestamptz, runnable boolean, ended_jobs uuid[], run_ms bigint)
+    retry_at timestamptz, runnable boolean, ended_jobs uuid[], run_ms bigint,
+    blocked_ms bigint)
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
 as $$
@@ -55,6 +56,7 @@ begin
         runnable := false;
         ended_jobs := '{}';
         run_ms := null;
+        blocked_ms := null;
 
         select * into l from interlock.leases x
         where x.tenant = r.tenant and x.attempt_id = r.attempt;
@@ -104,6 +106,7 @@ begin
             runnable := a.runnable;
             ended_jobs := a.ended_jobs;
             run_ms := a.run_ms;
+            blocked_ms := a.blocked_ms;
         end if;
 
         return next;

@@ -18,7 +18,7 @@
 -- Answers: one row an attempt that ended here.
 create or replace function interlock.recover(p_limit int)
 returns table (tenant int, job_id uuid, attempt_id uuid, kind text,
-    status text, runnable_kind text, ended_jobs uuid[])
+    status text, runnable_kind text, ended_jobs uuid[], blocked_ms bigint)
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
 as $$
@@ -95,6 +95,7 @@ begin
                 v_row.status := a.status;
                 v_row.runnable_kind := case when a.runnable then l.kind end;
                 v_row.ended_jobs := a.ended_jobs;
+                v_row.blocked_ms := a.blocked_ms;
                 v_pass := v_pass || v_row;
             end loop;
 

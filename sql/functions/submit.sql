@@ -31,7 +31,7 @@ returns table (ord int, outcome text, code int, decision text, reason text,
     problem text, detail text, job_id uuid, status text, kind text,
     work_key text, active_job_id uuid, superseded_job_id uuid,
     result_url text, retry_after int, done_for int, replayed boolean,
-    runnable boolean, ended_jobs uuid[])
+    runnable boolean, ended_jobs uuid[], policy text)
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
 set enable_seqscan = off
@@ -46,6 +46,7 @@ declare
     v_go        boolean[] := array_fill(false, array[n]);
     v_kver      int[] := array_fill(null::int, array[n]);
     v_ttl       int[] := array_fill(null::int, array[n]);
+    v_policy    text[] := array_fill(null::text, array[n]);
     v_dup       boolean[] := array_fill(false, array[n]);
     v_first     uuid[] := array_fill(null::uuid, array[n]);
     v_fast      boolean[] := array_fill(false, array[n]);
@@ -70,7 +71,7 @@ begin
     for r in
         select u.ord::int as ord, u.tenant, u.request_id, u.source, u.idem,
             u.kind, u.work_key, u.fingerprint, q.seen, v.version,
-            v.idempotency_ttl,
+            v.idempotency_ttl, v.overlap,
             case when v.version is null then 'kind-unknown'
                  when u.fresh and not v.allow_fresh then 'fresh-not-allowed'
                  when u.size > v.max_payload then 'body-too-large'
@@ -87,7 +88,7 @@ begin
             limit 1) q on true
         left join lateral (
             select y.version, y.idempotency_ttl, y.allow_fresh,
-                y.max_payload
+                y.max_payload, y.overlap
             from interlock.kinds x, interlock.kind_versions y
             where x.tenant = u.tenant and x.name = u.kind and not x.deleted
                 and y.tenant = x.tenant and y.name = x.name
@@ -97,6 +98,7 @@ begin
     loop
         v_kver[r.ord] := r.version;
         v_ttl[r.ord] := r.idempotency_ttl;
+        v_policy[r.ord] := r.overlap;
 
         if r.seen then
             s.ord := r.ord;
@@ -328,11 +330,11 @@ begin
         null::text, u.id, 'queued', u.kind, u.work_key, null::uuid,
         null::uuid, null::text, null::int,
         case when u.idem is not null then u.ttl end, false,
-        u.run_after is null or u.run_after <= v_now, '{}'::uuid[]
+        u.run_after is null or u.run_after <= v_now, '{}'::uuid[], u.policy
     from unnest(p_request_id, p_idem, p_kind, p_work_key, v_ttl, p_run_after,
-                v_fast)
+                v_fast, v_policy)
         with ordinality as u (id, idem, kind, work_key, ttl, run_after, fast,
-            ord)
+            policy, ord)
     where u.fast;
 
     -- 5. Known keys, one by one, in order of arrival.

@@ -43,6 +43,7 @@ begin
     a.replayed := false;
     a.runnable := false;
     a.ended_jobs := '{}';
+    a.policy := k.overlap;
 
     select * into strict w from interlock.works x
     where x.tenant = s.tenant and x.work_key = s.work_key;

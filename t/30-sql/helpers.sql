@@ -90,7 +90,8 @@ create function t.finish(
     p_fence bigint default null)
 returns table (ord int, outcome text, replayed boolean, job_id uuid,
     status text, kind text, work_key text, revision int,
-    retry_at timestamptz, runnable boolean, ended_jobs uuid[], run_ms bigint)
+    retry_at timestamptz, runnable boolean, ended_jobs uuid[], run_ms bigint,
+    blocked_ms bigint)
 language sql as $$
     select f.* from t.held h, interlock.finish(
         array[h.tenant], array[h.job], array[h.attempt],
