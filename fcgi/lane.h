@@ -90,6 +90,7 @@ struct il_link_s {
     char              epoch[IL_EPOCH_MAX + 1];
     int64_t           next;         /* not before: il_now_ms() */
     int64_t           tried;        /* the last attempt */
+    unsigned          doubts;       /* those that it has looked into */
     int64_t           since;        /* down since, or 0 */
     int64_t           backoff;
     char              why[IL_DB_ERR_CAP];

@@ -19,6 +19,11 @@
 
 
 static int              il_link_is_up;
+
+/* Grows when a server is found that may not be used: then every link asks
+ * again before its next call. */
+static unsigned         il_link_doubts;
+
 static pthread_mutex_t  il_link_lock = PTHREAD_MUTEX_INITIALIZER;
 static char             il_link_refused[IL_DB_ERR_CAP];
 
@@ -108,9 +113,12 @@ int
 il_link_check(il_link_t *link)
 {
     int64_t          version;
+    unsigned         doubts;
     il_str_t         detail, epoch;
     il_db_rc_e       rc;
     il_db_result_t  *res;
+
+    doubts = __atomic_load_n(&il_link_doubts, __ATOMIC_RELAXED);
 
     rc = il_link_call(link, "select ok, detail, epoch, schema_version "
                       "from interlock.ready()", NULL, &res);
@@ -124,6 +132,7 @@ il_link_check(il_link_t *link)
     epoch = il_db_cell(res, 0, 2);
 
     if (!il_db_cell_bool(res, 0, 0)) {
+        (void) __atomic_add_fetch(&il_link_doubts, 1, __ATOMIC_RELAXED);
         (void) snprintf(link->why, sizeof(link->why), "refused: %.*s",
                         (int) detail.len, detail.len ? detail.data : "");
         il_db_result_free(res);
@@ -152,6 +161,7 @@ il_link_check(il_link_t *link)
         il_log(IL_LOG_NOTICE, "database: %s: connected again", link->app);
     }
 
+    link->doubts = doubts;
     link->since = 0;
     link->backoff = 0;
     link->why[0] = '\0';
@@ -167,7 +177,13 @@ il_link_up(il_link_t *link)
     int64_t  now;
 
     if (link->db != NULL && il_db_probe(link->db)) {
-        return 0;
+        if (link->doubts == __atomic_load_n(&il_link_doubts,
+                                            __ATOMIC_RELAXED))
+        {
+            return 0;
+        }
+
+        return il_link_check(link);
     }
 
     if (link->db != NULL) {

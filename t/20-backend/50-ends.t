@@ -211,13 +211,16 @@ $res = $i->wait_for(sub {
     $r->{status} == 503 && $r;
 }, 5, 'not ready');
 like($res->{json}{detail}, qr/fsync/, 'fsync off: not ready, and says why');
+my $n = 0;
+$res = $i->wait_for(sub {
+    my $r = $c->request(POST => '/v1/jobs', job('fsync:' . $n++));
+    $r->{status} == 503 && $r;
+}, 8, 'a refusal');
+ok($res, 'connections to such a server are not used any more');
 $i->psql('select pg_terminate_backend(pid) from pg_stat_activity where '
     . "application_name like 'interlockd%'");
-$res = $i->wait_for(sub {
-    my $r = $c->request(POST => '/v1/jobs', job('fsync'));
-    $r->{status} == 503 && $r;
-}, 5, 'a refusal');
-ok($res, 'a new connection to such a server is not used');
+is($c->request(POST => '/v1/jobs', job('fsync'))->{status}, 503,
+    'nor are new ones');
 $i->psql("alter system reset fsync");
 $i->psql('select pg_reload_conf()');
 $i->wait_for(sub { $c->request(POST => '/v1/jobs', job('trusted'))->{status}
