@@ -126,9 +126,11 @@ for my $file (grep { $_ ne $this && -T $_ } @all) {
     my $n = 0;
     for (lines($file)) {
         $n++;
-        bad($file, $n, $1) if m{(/work/(?:main|wt|shared|contract)\b)};
+        # where this checkout happens to be, on whatever machine
+        bad($file, $n, $1) if m{(\Q$top\E)} && length $top > 8;
+        bad($file, $n, $1) if m{(?<![\w.\$])(/home/\w+/)};
         bad($file, $n, 'a registry address')
-            if m{https?://[^\s"]*(?:registry|npmjs|deb\.debian)};
+            if m{https?://[^\s"]*registry};
     }
 }
 none("no path of a developer's machine, no registry's address");
