@@ -8,6 +8,10 @@ PROVE = prove
 TESTS = t
 
 # Paths may hold spaces, so everything here is relative to this directory.
+ifneq ($(shell case "$$(pwd)" in (*[\"\'\\\$$]*) echo odd;; esac),)
+$(error there is a quote, a backslash or a dollar in the path of this checkout; move it)
+endif
+
 unexport B TESTS
 INSTANCE = PORT='$(PORT)' DIR='$(DIR)' INTERLOCK_BUILD='$(B)' sh fcgi/etc/instance
 AGAIN = @$(MAKE) --no-print-directory $(if $(findstring j,$(MAKEFLAGS)),,-j$(JOBS))
@@ -111,7 +115,7 @@ endif
 run start:
 	@sh fcgi/etc/bring build
 	$(AGAIN) all
-	@exec env $(INSTANCE) $@
+	@exec env --default-signal=INT $(INSTANCE) $@
 
 stop status reload:
 	@exec env $(INSTANCE) $@

@@ -13,17 +13,40 @@ il_key_must_encode(uint8_t c)
 }
 
 
+/*
+ * How many dots stand at s[at], if they are a whole path segment, "." or "..":
+ * servers and clients resolve those in a URL even if its "/" are encoded, so
+ * that such a key could not be looked up.  A segment ends at "/" or at the end
+ * of s.
+ */
+
+static size_t
+il_key_dot_segment(il_str_t s, size_t at)
+{
+    size_t  n;
+
+    for (n = 0; at + n < s.len && s.data[at + n] == '.'; n++) { /* void */ }
+
+    if (n < 1 || n > 2 || (at + n < s.len && s.data[at + n] != '/')) {
+        return 0;
+    }
+
+    return n;
+}
+
+
 il_key_rc_e
 il_key_build(char *out, size_t cap, size_t *len, const il_str_t *parts,
     size_t n)
 {
     static const char  digits[] = "0123456789ABCDEF";
 
-    size_t   i, k, used, need;
+    size_t   i, k, used, need, dots;
     uint8_t  c;
 
     *len = 0;
     used = 0;
+    dots = 0;
 
     if (n == 0) {
         return IL_KEY_INCOMPLETE;
@@ -62,7 +85,19 @@ il_key_build(char *out, size_t cap, size_t *len, const il_str_t *parts,
 
         for (k = 0; k < parts[i].len; k++) {
             c = (uint8_t) parts[i].data[k];
-            need = il_key_must_encode(c) ? 3 : 1;
+
+            if (used == 0 || (k > 0 && parts[i].data[k - 1] == '/')) {
+                dots = il_key_dot_segment(parts[i], k);
+
+                /* what goes on behind a ":" is no segment of dots */
+
+                if (i + 1 < n && k + dots == parts[i].len) {
+                    dots = 0;
+                }
+            }
+
+            need = dots > 0 || il_key_must_encode(c) ? 3 : 1;
+            dots -= dots > 0;
 
             if (cap - used < need) {
                 return IL_KEY_TOO_LONG;
@@ -108,6 +143,12 @@ il_key_check(il_str_t key)
 
     for (i = 0; i < key.len; i++) {
         c = (uint8_t) key.data[i];
+
+        if ((i == 0 || key.data[i - 1] == '/')
+            && il_key_dot_segment(key, i) > 0)
+        {
+            return IL_KEY_DOT_SEGMENT;
+        }
 
         if (c == ':') {
             if (part == 0) {
@@ -160,6 +201,9 @@ il_key_strerror(il_key_rc_e rc)
     case IL_KEY_MALFORMED:
         return "The work key is not UTF-8, has a space or a control "
                "character, or a \"%\" without two hex digits.";
+    case IL_KEY_DOT_SEGMENT:
+        return "A \".\" or \"..\" between slashes of the work key would be "
+               "resolved in a URL; write \".\" as %2E.";
     }
 
     return "The work key is invalid.";

@@ -2,7 +2,8 @@
  * il_key.h: work keys, idempotency keys, kind names.
  *
  * A work key is its parts joined by ":", each part with "%", ":", space and
- * control characters percent-encoded (upper-case hex), so that two different
+ * control characters percent-encoded (upper-case hex), and the dots of a "."
+ * or ".." between slashes too (a URL cannot carry those), so that two different
  * lists of parts never make the same key.
  */
 
@@ -24,8 +25,10 @@ typedef enum {
     IL_KEY_INCOMPLETE,             /* a part is empty, or there is none */
     IL_KEY_PART_TOO_LONG,
     IL_KEY_TOO_LONG,               /* whole key, cap, or number of parts */
-    IL_KEY_MALFORMED               /* not UTF-8; "%" without two hex digits;
+    IL_KEY_MALFORMED,              /* not UTF-8; "%" without two hex digits;
                                       a raw control character or space */
+    IL_KEY_DOT_SEGMENT             /* "." or ".." between slashes, which a
+                                      URL cannot carry */
 } il_key_rc_e;
 
 /* Encodes and joins n parts into out (cap >= IL_KEY_MAX is always enough). */

@@ -386,3 +386,10 @@ il_sig_scheme_is_provider(const il_sig_scheme_t *scheme)
 {
     return scheme->provider;
 }
+
+
+int
+il_sig_scheme_sends_secret(const il_sig_scheme_t *scheme)
+{
+    return scheme->verify == il_sig_token;
+}

@@ -142,6 +142,10 @@ il_sig_rc_e il_sig_verify(const il_sig_conf_t *conf,
 il_str_t il_sig_scheme_name(const il_sig_scheme_t *scheme);
 int il_sig_scheme_is_provider(const il_sig_scheme_t *scheme);
 
+/* 1 if the header carries the secret itself, so that whoever sees the header
+ * could send in the source's name: it must not be kept nor handed on. */
+int il_sig_scheme_sends_secret(const il_sig_scheme_t *scheme);
+
 #pragma GCC visibility pop
 
 #endif /* IL_SIG_H */

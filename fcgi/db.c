@@ -202,6 +202,34 @@ il_db_is_open(const il_db_t *db)
 }
 
 
+int
+il_db_probe(il_db_t *db)
+{
+    struct pollfd  p;
+
+    if (!db->open) {
+        return 0;
+    }
+
+    p.fd = PQsocket(db->conn);
+    p.events = POLLIN;
+    p.revents = 0;
+
+    /* what can be read is a notice, a changed setting, or the end */
+
+    if (p.fd < 0
+        || (poll(&p, 1, 0) > 0
+            && (PQconsumeInput(db->conn) != 1
+                || PQstatus(db->conn) != CONNECTION_OK)))
+    {
+        il_db_set_error(db, "", PQerrorMessage(db->conn));
+        db->open = 0;
+    }
+
+    return db->open;
+}
+
+
 const char *
 il_db_error(const il_db_t *db)
 {
@@ -338,25 +366,6 @@ il_db_wait(il_db_t *db, int want_write, int64_t deadline)
 }
 
 
-static void
-il_db_cancel(il_db_t *db)
-{
-    char       err[256];
-    PGcancel  *cancel;
-
-    cancel = PQgetCancel(db->conn);
-    if (cancel == NULL) {
-        return;
-    }
-
-    if (PQcancel(cancel, err, sizeof(err)) == 0) {
-        il_log(IL_LOG_WARN, "database: cannot cancel: %s", err);
-    }
-
-    PQfreeCancel(cancel);
-}
-
-
 /* Sends what is left of the query and reads until the whole answer is here.
  * 0 or -1. */
 
@@ -400,8 +409,14 @@ il_db_collect(il_db_t *db, int64_t deadline, PGresult **out)
         if (il_db_transfer(db, deadline) != 0) {
             PQclear(keep);
 
+            /*
+             * No cancel request: it could reach the server in its COMMIT,
+             * where it would end the wait for a standby and make visible
+             * what is not safe yet.  Closing the connection ends a statement
+             * by its statement_timeout, and leaves a COMMIT alone.
+             */
+
             if (PQstatus(db->conn) == CONNECTION_OK) {
-                il_db_cancel(db);
                 return il_db_lost(db, "no answer within the deadline");
             }
 

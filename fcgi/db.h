@@ -64,6 +64,10 @@ void il_db_close(il_db_t *db);
 /* 1 until the connection is found to be lost. */
 int il_db_is_open(const il_db_t *db);
 
+/* Looks, without waiting, whether an idle connection was closed meanwhile: a
+ * call over it would have an unknown outcome for nothing.  As above. */
+int il_db_probe(il_db_t *db);
+
 /* What the last call of this connection failed with: the server's primary
  * message, never row values; and the SQLSTATE or "". */
 const char *il_db_error(const il_db_t *db);
@@ -100,7 +104,7 @@ int il_db_args_finish(il_db_args_t *a, unsigned *types, const char **values,
 
 
 /* Runs one statement and waits for at most timeout_ms (0: no bound); beyond
- * it the statement is canceled, the connection closed, and the outcome
+ * it the connection is closed (never canceled: see db.c), and the outcome
  * unknown.  On IL_DB_OK *res is the caller's (il_db_result_free). */
 il_db_rc_e il_db_call(il_db_t *db, const char *sql, il_db_args_t *args,
     int timeout_ms, il_db_result_t **res) IL_MUST_CHECK;

@@ -262,13 +262,18 @@ il_finish_call(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n,
 static void
 il_finish_hint(il_req_t *r, const il_db_result_t *res, size_t row)
 {
-    int64_t   at;
+    int64_t   at, ms;
     il_str_t  kind;
 
     kind = il_db_cell(res, row, il_db_column(res, "kind"));
 
     il_park_hint_kinds(r->who.tenant,
                        il_db_cell(res, row, il_db_column(res, "wake_kinds")));
+
+    if (il_db_cell_int(res, row, il_db_column(res, "blocked_ms"), &ms) == 0) {
+        il_metric_observe_str(IL_MT_LOCK_WAIT, (double) ms / 1000, kind,
+                              il_str("", 0), il_str("", 0));
+    }
 
     if (il_db_cell_time(res, row, il_db_column(res, "retry_at"), &at) == 0) {
         il_park_hint_at(r->who.tenant, kind, at);

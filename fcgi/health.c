@@ -93,6 +93,7 @@ il_health_probe(il_req_t *r, const char *sql,
 static void
 il_health_ready_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 {
+    char       refusal[IL_DB_ERR_CAP];
     il_req_t  *r = ((il_probe_t *) read)->r;
     il_buf_t  *b;
     il_str_t   detail;
@@ -100,8 +101,9 @@ il_health_ready_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
     (void) p;
 
     if (res == NULL) {
-        il_req_problem(r, IL_P_UNAVAILABLE,
-                       "The database cannot be reached, or may not be used.");
+        il_link_refusal(refusal, sizeof(refusal));
+        il_req_problem(r, IL_P_UNAVAILABLE, refusal[0] != '\0' ? refusal
+                       : "The database cannot be reached.");
         return;
     }
 

@@ -240,7 +240,7 @@ il_lane_link(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n)
         patience = IL_LANE_PATIENCE;
 
         for (i = 0; i < n; i++) {
-            if (items[i]->tries > 0) {
+            if (items[i]->tries > 0 && !lane->ops->reads) {
                 /* it may be committed: worth finding out */
                 patience = lane->conf->db_deadline;
             }

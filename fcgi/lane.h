@@ -53,6 +53,7 @@ typedef struct {
     void        (*fail)(il_item_t *item, il_problem_e p);
 
     int           single;       /* one item a call */
+    int           reads;        /* an unknown outcome does not matter */
 } il_lane_ops_t;
 
 struct il_lane_s {
@@ -88,6 +89,8 @@ struct il_link_s {
     il_db_t          *db;
     char              epoch[IL_EPOCH_MAX + 1];
     int64_t           next;         /* not before: il_now_ms() */
+    int64_t           tried;        /* the last attempt */
+    unsigned          doubts;       /* those that it has looked into */
     int64_t           since;        /* down since, or 0 */
     int64_t           backoff;
     char              why[IL_DB_ERR_CAP];
@@ -109,6 +112,10 @@ il_db_rc_e il_link_call(il_link_t *link, const char *sql, il_db_args_t *args,
 
 /* 1 if the latest attempt of any link to reach the database succeeded. */
 int il_link_state(void);
+
+/* Why ready() refused this server, if that is why there is no link; or "".
+ * Returns out. */
+const char *il_link_refusal(char *out, size_t cap);
 
 
 /* ------------------------------------------------------------------ lanes */

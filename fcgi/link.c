@@ -18,7 +18,14 @@
 #define IL_SCHEMA_MIN   1
 
 
-static int  il_link_is_up;
+static int              il_link_is_up;
+
+/* Grows when a server is found that may not be used: then every link asks
+ * again before its next call. */
+static unsigned         il_link_doubts;
+
+static pthread_mutex_t  il_link_lock = PTHREAD_MUTEX_INITIALIZER;
+static char             il_link_refused[IL_DB_ERR_CAP];
 
 
 void
@@ -40,9 +47,24 @@ il_link_state(void)
 
 
 static void
-il_link_set_state(int up)
+il_link_set_state(int up, const char *refusal)
 {
     __atomic_store_n(&il_link_is_up, up, __ATOMIC_RELAXED);
+
+    (void) pthread_mutex_lock(&il_link_lock);
+    (void) snprintf(il_link_refused, sizeof(il_link_refused), "%s", refusal);
+    (void) pthread_mutex_unlock(&il_link_lock);
+}
+
+
+const char *
+il_link_refusal(char *out, size_t cap)
+{
+    (void) pthread_mutex_lock(&il_link_lock);
+    (void) snprintf(out, cap, "%s", il_link_refused);
+    (void) pthread_mutex_unlock(&il_link_lock);
+
+    return out;
 }
 
 
@@ -79,7 +101,8 @@ il_link_failed(il_link_t *link)
     link->next = now + link->backoff / 2 + il_random(link->backoff / 2 + 1);
 
     il_link_close(link);
-    il_link_set_state(0);
+    il_link_set_state(0, strncmp(link->why, "refused: ", 9) == 0
+                         ? link->why + 9 : "");
     il_metric_add(IL_MT_ACQUISITION_FAILED, 1, "", "db_error", "");
 
     return -1;
@@ -90,9 +113,12 @@ int
 il_link_check(il_link_t *link)
 {
     int64_t          version;
+    unsigned         doubts;
     il_str_t         detail, epoch;
     il_db_rc_e       rc;
     il_db_result_t  *res;
+
+    doubts = __atomic_load_n(&il_link_doubts, __ATOMIC_RELAXED);
 
     rc = il_link_call(link, "select ok, detail, epoch, schema_version "
                       "from interlock.ready()", NULL, &res);
@@ -106,6 +132,7 @@ il_link_check(il_link_t *link)
     epoch = il_db_cell(res, 0, 2);
 
     if (!il_db_cell_bool(res, 0, 0)) {
+        (void) __atomic_add_fetch(&il_link_doubts, 1, __ATOMIC_RELAXED);
         (void) snprintf(link->why, sizeof(link->why), "refused: %.*s",
                         (int) detail.len, detail.len ? detail.data : "");
         il_db_result_free(res);
@@ -134,10 +161,11 @@ il_link_check(il_link_t *link)
         il_log(IL_LOG_NOTICE, "database: %s: connected again", link->app);
     }
 
+    link->doubts = doubts;
     link->since = 0;
     link->backoff = 0;
     link->why[0] = '\0';
-    il_link_set_state(1);
+    il_link_set_state(1, "");
 
     return 0;
 }
@@ -146,8 +174,16 @@ il_link_check(il_link_t *link)
 int
 il_link_up(il_link_t *link)
 {
-    if (link->db != NULL && il_db_is_open(link->db)) {
-        return 0;
+    int64_t  now;
+
+    if (link->db != NULL && il_db_probe(link->db)) {
+        if (link->doubts == __atomic_load_n(&il_link_doubts,
+                                            __ATOMIC_RELAXED))
+        {
+            return 0;
+        }
+
+        return il_link_check(link);
     }
 
     if (link->db != NULL) {
@@ -157,9 +193,17 @@ il_link_up(il_link_t *link)
         link->next = 0;
     }
 
-    if (il_now_ms() < link->next) {
+    /* once another link has found the database again, the pause is over */
+
+    now = il_now_ms();
+
+    if (now < link->next
+        && (!il_link_state() || now < link->tried + IL_BACKOFF_MIN))
+    {
         return -1;
     }
+
+    link->tried = now;
 
     /* the server's bound is the tighter one: its answer is then certain */
 

@@ -51,35 +51,65 @@ il_look_expire(il_req_t *r)
 }
 
 
-/* `Prefer: respond-async, wait=10` (RFC 7240): what is not understood is
- * ignored, as that says. */
+static il_str_t
+il_look_trim(il_str_t s)
+{
+    while (s.len > 0 && (s.data[0] == ' ' || s.data[0] == '\t')) {
+        s = il_str(s.data + 1, s.len - 1);
+    }
+
+    while (s.len > 0
+           && (s.data[s.len - 1] == ' ' || s.data[s.len - 1] == '\t'))
+    {
+        s.len--;
+    }
+
+    return s;
+}
+
+
+/* `Prefer: respond-async, Wait = 10; x=y` (RFC 7240: names in any case, white
+ * space around the equals sign); what is not understood is ignored, as that
+ * says. */
 
 static int64_t
 il_look_prefer(const il_req_t *r)
 {
-    size_t    i, n;
-    int64_t   wait;
-    il_str_t  s;
+    size_t       n;
+    int64_t      wait;
+    il_str_t     s, name, value;
+    const char  *eq;
 
     s = il_req_param(r, "HTTP_PREFER");
 
-    for (i = 0; i < s.len; i++) {
+    while (s.len > 0) {
+        for (n = 0; n < s.len && s.data[n] != ','; n++) { /* void */ }
 
-        if ((i > 0 && s.data[i - 1] != ',' && s.data[i - 1] != ' ')
-            || s.len - i < 6 || memcmp(s.data + i, "wait=", 5) != 0)
-        {
+        name = il_str(s.data, n);
+        s = il_str(s.data + n, s.len - n);
+
+        if (s.len > 0) {
+            s = il_str(s.data + 1, s.len - 1);
+        }
+
+        for (n = 0; n < name.len && name.data[n] != ';'; n++) { /* void */ }
+
+        name.len = n;
+
+        eq = memchr(name.data, '=', name.len);
+        if (eq == NULL) {
             continue;
         }
 
-        for (n = i + 5; n < s.len && s.data[n] >= '0' && s.data[n] <= '9';
-             n++)
-        {
-            /* void */
+        n = (size_t) (eq - name.data);
+        value = il_look_trim(il_str(eq + 1, name.len - n - 1));
+        name = il_look_trim(il_str(name.data, n));
+
+        if (name.len != 4 || strncasecmp(name.data, "wait", 4) != 0) {
+            continue;
         }
 
-        if (il_digits_parse(il_str(s.data + i + 5, n - i - 5), 9, &wait)
-            != 0)
-        {
+        if (il_digits_parse(value, 9, &wait) != 0) {
             return 0;
         }
 
@@ -203,5 +233,6 @@ const il_lane_ops_t  il_look_ops = {
     .app = "interlockd look",
     .call = il_look_call,
     .deal = il_look_deal,
-    .fail = il_look_fail
+    .fail = il_look_fail,
+    .reads = 1
 };

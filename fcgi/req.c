@@ -579,5 +579,6 @@ const il_lane_ops_t  il_read_ops = {
     .call = il_read_call,
     .deal = il_read_deal,
     .fail = il_read_fail,
-    .single = 1
+    .single = 1,
+    .reads = 1
 };

@@ -117,7 +117,7 @@ il_submit_queue(il_submit_t *s)
 /* Credentials are not kept; signatures may be, they prove what was sent. */
 
 static int
-il_submit_keeps(il_str_t name)
+il_submit_keeps(const il_req_t *r, il_str_t name)
 {
     size_t  i;
 
@@ -127,8 +127,15 @@ il_submit_keeps(il_str_t name)
         il_string("cookie"),
         il_string("proxy"),
         il_string("interlock-owner-token"),
-        il_string("interlock-ticket")
+        il_string("interlock-ticket"),
+        il_string("x-api-key"),
+        il_string("x-auth-token"),
+        il_string("x-gitlab-token")
     };
+
+    if (il_str_eq(name, il_req_param(r, "INTERLOCK_SECRET_HEADER"))) {
+        return 0;
+    }
 
     for (i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++) {
         if (il_str_eq(name, dropped[i])) {
@@ -177,7 +184,7 @@ il_submit_headers(il_req_t *r)
 
         value = il_cstr(*p + 5 + n + 1);
 
-        if (!il_submit_keeps(il_str(name, n))
+        if (!il_submit_keeps(r, il_str(name, n))
             || b.len + value.len > IL_HEADERS_MAX)
         {
             continue;

@@ -110,14 +110,15 @@ static const il_sweep_t  il_sweeps[] = {
 static void
 il_sweep_told(const il_sweep_t *sweep, const il_db_result_t *res)
 {
-    int      kind, wake, tenant, ended;
+    int      kind, wake, tenant, ended, blocked;
     size_t   row;
-    int64_t  t;
+    int64_t  t, ms;
 
     kind = il_db_column(res, "kind");
     wake = il_db_column(res, "wake_kinds");
     tenant = il_db_column(res, "tenant");
     ended = il_db_column(res, "ended_jobs");
+    blocked = il_db_column(res, "blocked_ms");
 
     for (row = 0; row < il_db_rows(res); row++) {
 
@@ -128,6 +129,12 @@ il_sweep_told(const il_sweep_t *sweep, const il_db_result_t *res)
 
         if (il_db_cell_int(res, row, tenant, &t) == 0) {
             il_park_hint_kinds((int32_t) t, il_db_cell(res, row, wake));
+        }
+
+        if (il_db_cell_int(res, row, blocked, &ms) == 0) {
+            il_metric_observe_str(IL_MT_LOCK_WAIT, (double) ms / 1000,
+                                  il_db_cell(res, row, kind), il_str("", 0),
+                                  il_str("", 0));
         }
 
         il_park_ended_jobs(il_db_cell(res, row, ended));

@@ -17,10 +17,17 @@
 #include "ngx_http_interlock_module.h"
 
 
+static ngx_int_t ngx_http_interlock_json_index(ngx_conf_t *cf,
+    ngx_str_t *name);
 static ngx_int_t ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_complex_value_t *cv);
 static ngx_int_t ngx_http_interlock_find_headers(ngx_conf_t *cf,
     ngx_str_t *value, ngx_array_t **headers);
+static ngx_int_t ngx_http_interlock_zone_name(ngx_conf_t *cf,
+    ngx_str_t *value, ngx_str_t *name, ssize_t *size);
+static char *ngx_http_interlock_zone_add(ngx_conf_t *cf,
+    ngx_http_interlock_main_conf_t *imcf, ngx_str_t *name, ssize_t size,
+    ngx_int_t done, ngx_int_t in_flight);
 static void ngx_http_interlock_check_size(ngx_conf_t *cf, ngx_str_t *name,
     ssize_t size);
 
@@ -30,15 +37,10 @@ static void ngx_http_interlock_check_size(ngx_conf_t *cf, ngx_str_t *name,
 char *
 ngx_http_interlock_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_interlock_main_conf_t  *imcf = conf;
-
-    u_char                     *p;
-    ssize_t                     size;
-    ngx_int_t                   in_flight, done;
-    ngx_str_t                  *value, name, s;
-    ngx_uint_t                  i;
-    ngx_shm_zone_t             *shm_zone, **zp;
-    ngx_http_interlock_zone_t  *zone;
+    ssize_t      size;
+    ngx_int_t    in_flight, done;
+    ngx_str_t   *value, name, s;
+    ngx_uint_t   i;
 
     value = cf->args->elts;
 
@@ -51,37 +53,9 @@ ngx_http_interlock_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         if (ngx_strncmp(value[i].data, "zone=", 5) == 0) {
 
-            name.data = value[i].data + 5;
-
-            p = (u_char *) ngx_strchr(name.data, ':');
-
-            if (p == NULL || p == name.data) {
-                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "invalid zone size \"%V\" in "
-                                   "\"interlock_zone\": it is given as "
-                                   "\"zone=name:size\"", &value[i]);
-                return NGX_CONF_ERROR;
-            }
-
-            name.len = p - name.data;
-
-            s.data = p + 1;
-            s.len = value[i].data + value[i].len - s.data;
-
-            size = ngx_parse_size(&s);
-
-            if (size == NGX_ERROR) {
-                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "invalid zone size \"%V\" in "
-                                   "\"interlock_zone\"", &value[i]);
-                return NGX_CONF_ERROR;
-            }
-
-            if (size < (ssize_t) (16 * ngx_pagesize)) {
-                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "zone \"%V\" in \"interlock_zone\" is too "
-                                   "small: at least %uzk", &value[i],
-                                   (size_t) (16 * ngx_pagesize / 1024));
+            if (ngx_http_interlock_zone_name(cf, &value[i], &name, &size)
+                != NGX_OK)
+            {
                 return NGX_CONF_ERROR;
             }
 
@@ -133,7 +107,65 @@ ngx_http_interlock_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    shm_zone = ngx_shared_memory_add(cf, &name, size,
+    return ngx_http_interlock_zone_add(cf, conf, &name, size, done, in_flight);
+}
+
+
+/* name:size of a zone= parameter */
+
+static ngx_int_t
+ngx_http_interlock_zone_name(ngx_conf_t *cf, ngx_str_t *value, ngx_str_t *name,
+    ssize_t *size)
+{
+    u_char     *p;
+    ngx_str_t   s;
+
+    name->data = value->data + 5;
+
+    p = (u_char *) ngx_strchr(name->data, ':');
+
+    if (p == NULL || p == name->data) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid zone size \"%V\" in \"interlock_zone\": "
+                           "it is given as \"zone=name:size\"", value);
+        return NGX_ERROR;
+    }
+
+    name->len = p - name->data;
+
+    s.data = p + 1;
+    s.len = value->data + value->len - s.data;
+
+    *size = ngx_parse_size(&s);
+
+    if (*size == NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid zone size \"%V\" in \"interlock_zone\"",
+                           value);
+        return NGX_ERROR;
+    }
+
+    if (*size < (ssize_t) (16 * ngx_pagesize)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "zone \"%V\" in \"interlock_zone\" is too small: "
+                           "at least %uzk", value,
+                           (size_t) (16 * ngx_pagesize / 1024));
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static char *
+ngx_http_interlock_zone_add(ngx_conf_t *cf,
+    ngx_http_interlock_main_conf_t *imcf, ngx_str_t *name, ssize_t size,
+    ngx_int_t done, ngx_int_t in_flight)
+{
+    ngx_shm_zone_t             *shm_zone, **zp;
+    ngx_http_interlock_zone_t  *zone;
+
+    shm_zone = ngx_shared_memory_add(cf, name, size,
                                      &ngx_http_interlock_module);
     if (shm_zone == NULL) {
         return NGX_CONF_ERROR;
@@ -142,7 +174,7 @@ ngx_http_interlock_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (shm_zone->data) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "duplicate zone \"%V\" in \"interlock_zone\"",
-                           &name);
+                           name);
         return NGX_CONF_ERROR;
     }
 
@@ -172,7 +204,7 @@ ngx_http_interlock_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     *zp = shm_zone;
 
-    ngx_http_interlock_check_size(cf, &name, size);
+    ngx_http_interlock_check_size(cf, name, size);
 
     return NGX_CONF_OK;
 }
@@ -448,14 +480,12 @@ ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_interlock_loc_conf_t  *ilcf = conf;
 
-    ngx_int_t                        index, *ip;
-    ngx_str_t                       *value, name;
-    ngx_uint_t                       i;
-    il_json_rc_e                     rc;
-    il_json_value_t                  found;
-    ngx_http_variable_t             *var;
-    ngx_http_interlock_json_t       *json;
-    ngx_http_interlock_main_conf_t  *imcf;
+    ngx_int_t                   index;
+    ngx_str_t                  *value, name;
+    ngx_uint_t                  i;
+    il_json_rc_e                rc;
+    il_json_value_t             found;
+    ngx_http_interlock_json_t  *json;
 
     value = cf->args->elts;
 
@@ -481,33 +511,8 @@ ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    var = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_CHANGEABLE);
-    if (var == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    index = ngx_http_get_variable_index(cf, &name);
+    index = ngx_http_interlock_json_index(cf, &name);
     if (index == NGX_ERROR) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (var->get_handler == NULL) {
-        var->get_handler = ngx_http_interlock_json_variable;
-        var->data = (uintptr_t) index;
-
-        imcf = ngx_http_conf_get_module_main_conf(cf,
-                                                  ngx_http_interlock_module);
-        ip = ngx_array_push(&imcf->body);
-        if (ip == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        *ip = index;
-
-    } else if (var->get_handler != ngx_http_interlock_json_variable) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "variable \"%V\" in \"interlock_json\" is already "
-                           "defined otherwise", &value[1]);
         return NGX_CONF_ERROR;
     }
 
@@ -542,39 +547,49 @@ ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* interlock_status [json | prometheus] */
+/* the variable, which may have been defined at another place before */
 
-char *
-ngx_http_interlock_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+static ngx_int_t
+ngx_http_interlock_json_index(ngx_conf_t *cf, ngx_str_t *name)
 {
-    ngx_http_interlock_loc_conf_t  *ilcf = conf;
+    ngx_int_t                        index, *ip;
+    ngx_http_variable_t             *var;
+    ngx_http_interlock_main_conf_t  *imcf;
 
-    ngx_str_t                 *value;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    if (ilcf->status) {
-        return "is duplicate";
+    var = ngx_http_add_variable(cf, name, NGX_HTTP_VAR_CHANGEABLE);
+    if (var == NULL) {
+        return NGX_ERROR;
     }
 
-    value = cf->args->elts;
+    index = ngx_http_get_variable_index(cf, name);
+    if (index == NGX_ERROR) {
+        return NGX_ERROR;
+    }
 
-    if (cf->args->nelts == 1 || ngx_strcmp(value[1].data, "json") == 0) {
-        ilcf->status = NGX_HTTP_INTERLOCK_STATUS_JSON;
+    if (var->get_handler == ngx_http_interlock_json_variable) {
+        return index;
+    }
 
-    } else if (ngx_strcmp(value[1].data, "prometheus") == 0) {
-        ilcf->status = NGX_HTTP_INTERLOCK_STATUS_PROM;
-
-    } else {
+    if (var->get_handler != NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\" in \"interlock_status\""
-                           ": it is \"json\" or \"prometheus\"", &value[1]);
-        return NGX_CONF_ERROR;
+                           "variable \"$%V\" in \"interlock_json\" is "
+                           "already defined otherwise", name);
+        return NGX_ERROR;
     }
 
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_interlock_status_handler;
+    var->get_handler = ngx_http_interlock_json_variable;
+    var->data = (uintptr_t) index;
 
-    return NGX_CONF_OK;
+    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_interlock_module);
+
+    ip = ngx_array_push(&imcf->body);
+    if (ip == NULL) {
+        return NGX_ERROR;
+    }
+
+    *ip = index;
+
+    return index;
 }
 
 

@@ -246,6 +246,14 @@ ngx_http_interlock_decide(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
         problem = ngx_http_interlock_verify_request(r, ctx);
 
         if (problem != IL_P_NONE) {
+
+            /* the same words whatever was wrong: no hint for a forger */
+
+            detail = (problem == IL_P_TIMESTAMP_OUT_OF_RANGE)
+                     ? il_cstr("The signed time is too far from now.")
+                     : il_cstr("The request is not signed with a secret of "
+                               "this source.");
+
             return ngx_http_interlock_reject(r, ctx, problem, detail);
         }
 
@@ -467,7 +475,7 @@ ngx_http_interlock_reject(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
 
     /* signatures have told their reason before */
 
-    if (detail.len) {
+    if (detail.len && il_problem_status(problem) != NGX_HTTP_UNAUTHORIZED) {
         ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                       "interlock: %*s: %*s", name.len, name.data,
                       detail.len, detail.data);

@@ -158,8 +158,6 @@ char *ngx_http_interlock_work_key(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_interlock_idempotency_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_interlock_status(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 
 /* ngx_http_interlock_verify.c: signatures */
 
@@ -212,6 +210,8 @@ void ngx_http_interlock_forget_variables(ngx_http_request_t *r,
 
 /* ngx_http_interlock_status.c */
 
+char *ngx_http_interlock_status(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 ngx_int_t ngx_http_interlock_status_handler(ngx_http_request_t *r);
 
 /* ngx_http_interlock_filter.c: settles a claim by the backend's answer */

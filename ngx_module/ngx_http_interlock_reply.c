@@ -194,6 +194,7 @@ ngx_http_interlock_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *type, size_t type_len, u_char *body, size_t len)
 {
     ngx_int_t     rc;
+    ngx_str_t     value;
     ngx_buf_t    *b;
     ngx_chain_t   out;
 
@@ -239,6 +240,14 @@ ngx_http_interlock_send(ngx_http_request_t *r, ngx_uint_t status,
         r->headers_out.content_type.len = type_len;
         r->headers_out.content_type_len = type_len;
         r->headers_out.content_type_lowcase = NULL;
+
+        /* as the backend says: an answer here is for this request only */
+
+        ngx_str_set(&value, "no-store");
+
+        if (ngx_http_interlock_header(r, "Cache-Control", &value) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
     }
 
     ngx_http_clear_last_modified(r);

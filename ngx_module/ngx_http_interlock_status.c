@@ -168,6 +168,42 @@ static ngx_http_interlock_metric_t  ngx_http_interlock_metrics[] = {
      / sizeof(ngx_http_interlock_metrics[0]))
 
 
+/* interlock_status [json | prometheus] */
+
+char *
+ngx_http_interlock_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_interlock_loc_conf_t  *ilcf = conf;
+
+    ngx_str_t                 *value;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (ilcf->status) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 1 || ngx_strcmp(value[1].data, "json") == 0) {
+        ilcf->status = NGX_HTTP_INTERLOCK_STATUS_JSON;
+
+    } else if (ngx_strcmp(value[1].data, "prometheus") == 0) {
+        ilcf->status = NGX_HTTP_INTERLOCK_STATUS_PROM;
+
+    } else {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\" in \"interlock_status\""
+                           ": it is \"json\" or \"prometheus\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    clcf->handler = ngx_http_interlock_status_handler;
+
+    return NGX_CONF_OK;
+}
+
+
 ngx_int_t
 ngx_http_interlock_status_handler(ngx_http_request_t *r)
 {

@@ -28,6 +28,8 @@ static ngx_int_t ngx_http_interlock_fp_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_interlock_verified_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_interlock_secret_header_variable(
+    ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_interlock_mismatch_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_interlock_answer_variable(ngx_http_request_t *r,
@@ -66,6 +68,9 @@ static ngx_http_variable_t  ngx_http_interlock_vars[] = {
 
     { ngx_string("interlock_mismatch"), NULL,
       ngx_http_interlock_mismatch_variable, 0, 0, 0 },
+
+    { ngx_string("interlock_secret_header"), NULL,
+      ngx_http_interlock_secret_header_variable, 0, 0, 0 },
 
     { ngx_string("interlock_decision"), NULL,
       ngx_http_interlock_answer_variable,
@@ -223,6 +228,34 @@ ngx_http_interlock_verified_variable(ngx_http_request_t *r,
     }
 
     ngx_http_interlock_set_value(v, &ctx->lcf->verified, 1);
+
+    return NGX_OK;
+}
+
+
+/* the header that carries a secret itself, not a signature made with it: the
+ * backend must not keep it */
+
+static ngx_int_t
+ngx_http_interlock_secret_header_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t                  value;
+    ngx_http_interlock_ctx_t  *ctx;
+
+    ctx = ngx_http_interlock_get_ctx(r);
+
+    if (ctx == NULL || !ctx->verified
+        || !il_sig_scheme_sends_secret(ctx->lcf->verify->sig.scheme))
+    {
+        ngx_http_interlock_set_value(v, NULL, ctx && ctx->keyed);
+        return NGX_OK;
+    }
+
+    value.data = (u_char *) ctx->lcf->verify->sig.header;
+    value.len = ngx_strlen(value.data);
+
+    ngx_http_interlock_set_value(v, &value, 1);
 
     return NGX_OK;
 }

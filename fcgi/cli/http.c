@@ -222,6 +222,10 @@ il_http_prepare(il_http_t *h, const char *method, const char *path,
     il_buf_puts(&url, h->base);
     il_buf_puts(&url, path);
     il_http_set(h, CURLOPT_URL, url.data);
+
+    /* names are percent-encoded already; nothing in them is a way up */
+
+    il_http_set(h, CURLOPT_PATH_AS_IS, 1L);
     il_buf_free(&url);
 
     if (h->token.len != 0) {

@@ -417,7 +417,10 @@ il_migrate_look(il_migrate_t *mg, il_db_t *db)
     for (size_t i = 0; i < mg->nmigrations && rc == 0; i++) {
         if (mg->migrations[i].state == IL_MIGRATION_CHANGED) {
             il_err("%s was changed after it was applied: migrations are"
-                   " forward only, add a new one", mg->migrations[i].name);
+                   " forward only. Use the sql/ that this database was made"
+                   " with and add a new migration there; a private instance"
+                   " whose data nobody needs is made anew by removing its"
+                   " DIR", mg->migrations[i].name);
             rc = EX_CONFIG;
         }
     }

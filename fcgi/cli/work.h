@@ -22,7 +22,7 @@
 #include "backoff.h"
 #include "http.h"
 
-#define IL_WORK_STDOUT_MAX   (1024 * 1024)
+#define IL_WORK_STDOUT_MAX   (8 * 1024 * 1024)
 #define IL_WORK_STDERR_TAIL  8192
 
 typedef enum {

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "il_json.h"
 #include "work.h"
 
 #define IL_RENEW_PATH  "/v1/lease/renew"
@@ -84,6 +85,26 @@ il_renew_send(il_work_t *w, il_work_job_t *job, int64_t now)
 }
 
 
+/* What is left of the lease, never more than its length; less near the end of
+ * max_runtime or after a cancel. */
+static int64_t
+il_renew_left(const il_work_job_t *job, il_str_t body)
+{
+    int64_t          left;
+    il_json_value_t  v;
+
+    if (il_json_find(body, il_cstr("/remaining_ms"), &v) != IL_JSON_OK) {
+        return job->lease_ms;
+    }
+
+    /* what is not a positive whole number leaves nothing */
+
+    left = il_json_int(body, "/remaining_ms", 0);
+
+    return left > job->lease_ms ? job->lease_ms : left;
+}
+
+
 /* The answer to a renewal. */
 static void
 il_renew_answer(il_work_t *w, il_work_job_t *job, CURLcode code)
@@ -99,9 +120,7 @@ il_renew_answer(il_work_t *w, il_work_job_t *job, CURLcode code)
     if (il_http_take(&job->renew, code) == 0
         && a->status >= 200 && a->status < 300)
     {
-        lease = il_json_int(il_buf_str(&a->body), "/remaining_ms",
-                            job->lease_ms);
-        lease = lease > job->lease_ms ? job->lease_ms : lease;
+        lease = il_renew_left(job, il_buf_str(&a->body));
         il_backoff_reset(&job->renew_backoff);
 
         (void) pthread_mutex_lock(&w->lock);

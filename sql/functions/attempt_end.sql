@@ -227,8 +227,8 @@ begin
         where x.tenant = j.tenant and x.work_key = j.work_key
             and (x.place = 'blocked' or x.status = 'parked'))
     then
-        select x.ended, x.runnable, x.groups into v_more, a.runnable,
-            v_groups
+        select x.ended, x.runnable, x.groups, x.blocked_ms
+        into v_more, a.runnable, v_groups, a.blocked_ms
         from interlock.key_advance(j.tenant, j.work_key, v_now,
             case when v_publish then j.id end, a.revision) x;
         a.ended_jobs := a.ended_jobs || v_more;
@@ -256,11 +256,11 @@ $$;
 -- first in line with the same payload bytes (and no higher version, and not
 -- fresh) end with that result instead.  Caller holds the work.
 -- Answers: the jobs that ended; whether one became ready; the limit groups of
--- the one that went on.
+-- the one that went on, and how long it had been blocked.
 create or replace function interlock.key_advance(
     p_tenant int, p_key text, p_now timestamptz, p_source uuid,
     p_revision int, out ended uuid[], out runnable boolean,
-    out groups text[])
+    out groups text[], out blocked_ms bigint)
 language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
 set enable_seqscan = off
@@ -332,6 +332,7 @@ begin
         where x.tenant = b.tenant and x.id = b.id;
 
         runnable := v_place = 'ready';
+        blocked_ms := floor(extract(epoch from p_now - b.created_at) * 1000);
         exit;
     end loop;
 

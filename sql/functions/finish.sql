@@ -24,7 +24,7 @@ create or replace function interlock.finish(
 returns table (ord int, outcome text, replayed boolean, job_id uuid,
     status text, kind text, work_key text, revision int,
     retry_at timestamptz, runnable boolean, ended_jobs uuid[], run_ms bigint,
-    wake_kinds text[])
+    blocked_ms bigint, wake_kinds text[])
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
 as $$
@@ -114,6 +114,7 @@ begin
             o.runnable := a.runnable;
             o.ended_jobs := a.ended_jobs;
             o.run_ms := a.run_ms;
+            o.blocked_ms := a.blocked_ms;
             if a.groups <> '{}' then
                 v_group := v_group || a.groups;
                 v_tenant := v_tenant || array_fill(r.tenant,
@@ -137,7 +138,7 @@ begin
     return query
     select x.ord, x.outcome, x.replayed, x.job_id, x.status, x.kind,
         x.work_key, x.revision, x.retry_at, x.runnable, x.ended_jobs,
-        x.run_ms, string_to_array(concat_ws(',',
+        x.run_ms, x.blocked_ms, string_to_array(concat_ws(',',
             case when x.runnable then x.kind end,
             case when x.ord = array_position(p_tenant, p_tenant[x.ord])
                 then v_wake ->> p_tenant[x.ord]::text end), ',')

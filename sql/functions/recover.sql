@@ -20,7 +20,8 @@
 -- Answers: one row an attempt that ended here.
 create or replace function interlock.recover(p_limit int)
 returns table (tenant int, job_id uuid, attempt_id uuid, kind text,
-    status text, runnable_kind text, ended_jobs uuid[], wake_kinds text[])
+    status text, runnable_kind text, ended_jobs uuid[], blocked_ms bigint,
+    wake_kinds text[])
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
 as $$
@@ -105,6 +106,7 @@ begin
                 v_row.status := a.status;
                 v_row.runnable_kind := case when a.runnable then l.kind end;
                 v_row.ended_jobs := a.ended_jobs;
+                v_row.blocked_ms := a.blocked_ms;
                 v_pass := v_pass || v_row;
 
                 if a.groups <> '{}' then
@@ -161,14 +163,14 @@ begin
 
     return query
     select p.tenant, p.job_id, p.attempt_id, p.kind, p.status,
-        p.runnable_kind, p.ended_jobs, string_to_array(concat_ws(',',
+        p.runnable_kind, p.ended_jobs, p.blocked_ms, string_to_array(concat_ws(',',
             p.runnable_kind, case when p.first
                 then v_wake ->> p.tenant::text end), ',')
     from (select x.*, row_number() over (
               partition by x.tenant order by x.ord) = 1 as first
           from unnest(v_pass) with ordinality as x (tenant, job_id,
               attempt_id, kind, status, runnable_kind, ended_jobs,
-              wake_kinds, ord)) p
+              blocked_ms, wake_kinds, ord)) p
     order by p.ord;
 end
 $$;

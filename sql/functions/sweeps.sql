@@ -93,7 +93,7 @@ begin
               partition by x.tenant order by x.ord) = 1 as first
           from unnest(v_out) with ordinality as x (tenant, job_id,
               attempt_id, kind, status, runnable_kind, ended_jobs,
-              wake_kinds, ord)) p
+              blocked_ms, wake_kinds, ord)) p
     order by p.ord;
 end
 $$;

@@ -693,7 +693,8 @@ create type interlock.submit_answer as (
     done_for           int,
     replayed           boolean,
     runnable           boolean,
-    ended_jobs         uuid[]
+    ended_jobs         uuid[],
+    policy             text
 );
 
 create type interlock.attempt_answer as (
@@ -702,7 +703,8 @@ create type interlock.attempt_answer as (
     retry_at    timestamptz,
     runnable    boolean,
     ended_jobs  uuid[],
-    run_ms      bigint
+    run_ms      bigint,
+    blocked_ms  bigint
 );
 
 create type interlock.recovered as (
@@ -712,5 +714,6 @@ create type interlock.recovered as (
     kind           text,
     status         text,
     runnable_kind  text,
-    ended_jobs     uuid[]
+    ended_jobs     uuid[],
+    blocked_ms     bigint
 );

@@ -18,8 +18,7 @@ drop function if exists interlock.key_advance(int, text, timestamptz, uuid,
 drop function if exists interlock.claim_grant(int[], int[], uuid[], uuid[],
     text[]);
 
-alter type interlock.submit_answer add attribute policy text,
-    add attribute wake_kinds text[];
+alter type interlock.submit_answer add attribute wake_kinds text[];
 alter type interlock.attempt_answer add attribute groups text[];
 alter type interlock.recovered add attribute wake_kinds text[];
 
@@ -332,7 +331,8 @@ create type interlock.finish_answer as (
     retry_at    timestamptz,
     runnable    boolean,
     ended_jobs  uuid[],
-    run_ms      bigint
+    run_ms      bigint,
+    blocked_ms  bigint
 );
 
 insert into interlock.kind_pace (tenant, kind)

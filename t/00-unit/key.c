@@ -52,6 +52,17 @@ parts_are_encoded(void **state)
         { { "caf\xc3\xa9", "\xec\x84\x9c\xec\x9a\xb8" }, 2,
           "caf\xc3\xa9:\xec\x84\x9c\xec\x9a\xb8" },
         { { "\"\\<>{}?#" }, 1, "\"\\<>{}?#" },
+
+        /* dots that a URL would resolve */
+        { { "." }, 1, "%2E" },
+        { { ".." }, 1, "%2E%2E" },
+        { { "..." }, 1, "..." },
+        { { "../a/./b/.." }, 1, "%2E%2E/a/%2E/b/%2E%2E" },
+        { { "..", "a" }, 2, "..:a" },
+        { { "a", ".." }, 2, "a:.." },
+        { { "a/..", "b" }, 2, "a/..:b" },
+        { { "a", "b/.." }, 2, "a:b/%2E%2E" },
+        { { ".a/..b/c." }, 1, ".a/..b/c." },
     };
 
     (void) state;
@@ -308,6 +319,14 @@ whole_keys_checked(void **state)
         { il_string("a b"), IL_KEY_MALFORMED },
         { il_string("a\n"), IL_KEY_MALFORMED },
         { il_string("a\0"), IL_KEY_MALFORMED },
+        { il_string("."), IL_KEY_DOT_SEGMENT },
+        { il_string("a/../b"), IL_KEY_DOT_SEGMENT },
+        { il_string("a:b/."), IL_KEY_DOT_SEGMENT },
+        { il_string("./a"), IL_KEY_DOT_SEGMENT },
+        { il_string(".:a"), IL_KEY_OK },
+        { il_string("a:.."), IL_KEY_OK },
+        { il_string("a/...:b"), IL_KEY_OK },
+        { il_string("%2E%2E/a"), IL_KEY_OK },
         { il_string("a\x7f"), IL_KEY_MALFORMED },
         { il_string("\xff"), IL_KEY_MALFORMED },
         { il_string("a\xc3"), IL_KEY_MALFORMED },

@@ -89,7 +89,8 @@ for my $signal (qw(INT TERM HUP)) {
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', $log;
         open STDERR, '>&', \*STDOUT;
-        $SIG{$_} = 'DEFAULT' for qw(INT TERM HUP);
+        # a script's `make run &` begins with SIGINT ignored
+        $SIG{$_} = $_ eq 'INT' ? 'IGNORE' : 'DEFAULT' for qw(INT TERM HUP);
         exec 'make', '-C', $top, 'run', "DIR=$dir", 'PORT=' . $i->port,
             'B=' . $i->build or POSIX::_exit(127);
     }
@@ -112,5 +113,24 @@ for my $signal (qw(INT TERM HUP)) {
     is_deeply($i->processes, {}, "$signal: no process is left");
     unlink $log;
 }
+
+# The terminal is closed, and only make, its session's leader, is told
+
+my $pty = fork() // die "fork: $!";
+if (!$pty) {
+    open STDOUT, '>', "$dir.out";
+    open STDERR, '>&', \*STDOUT;
+    exec 'script', '-qfc', "exec make -C '$top' run DIR='$dir' PORT="
+        . $i->port . " B='" . $i->build . "'", '/dev/null'
+        or POSIX::_exit(127);
+}
+$i->wait_for(sub { -e "$dir/pids/ready" }, 60, 'make run in a terminal');
+kill 'KILL', $pty;                     # and with it the terminal's other end
+waitpid($pty, 0);
+my $gone = eval { $i->wait_for(sub { !%{ $i->processes } }, 30,
+    'the processes to go') };
+ok($gone, 'a closed terminal ends it');
+is_deeply($i->processes, {}, 'closed terminal: no process is left');
+unlink "$dir.out";
 
 done_testing();

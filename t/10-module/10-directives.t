@@ -81,7 +81,8 @@ good('interlock: zone below', '',
     . ' } interlock_zone zone=late:1m; server { location / {');
 good('interlock: off', $ZONE, "interlock off; $NAMES $KEY");
 good('interlock: of the server', "$ZONE server { interlock zone=z; $NAMES"
-    . " location / { $KEY fastcgi_pass backend; } listen 127.0.0.1:1; }", '');
+    . " location / { $KEY fastcgi_pass backend; }"
+    . ' listen unix:%%DIR%%/other.sock; }', '');
 bad('interlock: unknown zone', $ZONE, "$NAMES interlock zone=y; $KEY",
     qr/unknown zone "y" in "interlock" of location "\/in\/"/);
 bad('interlock: other word', $ZONE, 'interlock on;',
@@ -239,6 +240,8 @@ bad('json: bad escape', '', 'interlock_json $a /~2;',
     qr/invalid JSON pointer "\/~2"/);
 bad('json: twice', '', 'interlock_json $a /x; interlock_json $a /y;',
     qr/duplicate variable "\$a" in "interlock_json"/);
+bad('json: set has it', '', 'set $a 1; interlock_json $a /x;',
+    qr/variable "\$a" in "interlock_json" is already defined otherwise/);
 bad('json: nginx has it', '', 'interlock_json $host /x;',
     qr/variable/);
 

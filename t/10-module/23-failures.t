@@ -27,7 +27,7 @@ my $t = Interlock::Nginx->new(
         location /nobody { interlock_source n; $gate
             fastcgi_pass unix:%%DIR%%/nobody.sock; }
         location /page { interlock_source p; $gate fastcgi_pass backend;
-            fastcgi_intercept_errors on; error_page 500 =200 \@fallback; }
+            fastcgi_intercept_errors on; error_page 500 =202 \@fallback; }
         location \@fallback { fastcgi_pass backend; include $PARAMS; fastcgi_param HTTP_X_BACKEND ""; }
         location /uri { interlock_source u; $gate fastcgi_pass backend;
             fastcgi_intercept_errors on; error_page 500 =200 /static; }
@@ -95,7 +95,7 @@ is(post('/nobody', 'x')->{status}, 502, 'nobody there: 502');
 is($t->status->{in_flight}, 0, 'nobody there: not in flight');
 
 # an error page's 2xx is not the backend's
-cleared('error page, named', '/page', 'status=500', 200);
+cleared('error page, named', '/page', 'status=500', 202);
 cleared('error page, a URI', '/uri', 'status=500', 200);
 cleared('error page, the same location', '/self', 'posted=500', 202);
 my $id = cleared('error page, another gate', '/other', 'status=500', 202);

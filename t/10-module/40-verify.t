@@ -78,8 +78,12 @@ sub refused {
     my $res = post($path, @h);
     is($res->{status}, 401, "$name: 401");
     is(Interlock::Nginx::problem($res), $problem, "$name: $problem");
-    is(join(',', sort keys %{ $res->{json} }), 'status,title,type',
+    is(join(',', sort keys %{ $res->{json} }), 'detail,status,title,type',
         "$name: nothing more is told");
+    is($res->{json}{detail}, $problem eq 'signature-invalid'
+        ? 'The request is not signed with a secret of this source.'
+        : 'The signed time is too far from now.',
+        "$name: in the same words whatever was wrong");
     ok(!exists $res->{headers}{'interlock-decision'}, "$name: not a decision");
     is(scalar $t->seen, $before, "$name: nothing reached the backend");
     my $now = $t->status;

@@ -269,6 +269,27 @@ sub gone {
     is(once('cli-work', 'true')->{code}, 0, '(and is done now)');
 }
 
+# an idle worker that is told to end takes nothing with it
+
+for my $round (1 .. 5) {
+    my $pid = $i->spawn_cli({ token => 'worker', out => "$tmp/idle.out" },
+        'work', '--kind', 'cli-work', '--', 'true');
+    $i->wait_for(sub { $i->http(GET => '/metrics')->{body}
+        =~ /^interlock_\w*parked\w*(?:\{[^}]*\})? [1-9]/m }, 10,
+        'its claim');
+    kill 'TERM', $pid;
+    my $start = time;
+    my $id = submit('cli-work');
+    waitpid($pid, 0);
+    is($?, 0, 'an idle worker ends with 0');
+    cmp_ok(time - $start, '<', 5, 'soon');
+    if (job($id)->{status} ne 'succeeded') {
+        is(once('cli-work', 'true')->{code}, 0, 'the job goes to the next');
+    }
+    is(job($id)->{status}, 'succeeded', 'the job is done');
+    cmp_ok(time - $start, '<', 10, 'without waiting for a lease to end');
+}
+
 # many at once
 
 {

@@ -95,7 +95,7 @@ create function t.finish(
 returns table (ord int, outcome text, replayed boolean, job_id uuid,
     status text, kind text, work_key text, revision int,
     retry_at timestamptz, runnable boolean, ended_jobs uuid[], run_ms bigint,
-    wake_kinds text[])
+    blocked_ms bigint, wake_kinds text[])
 language sql as $$
     select f.* from t.held h, interlock.finish(
         array[h.tenant], array[h.job], array[h.attempt],

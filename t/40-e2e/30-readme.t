@@ -48,6 +48,8 @@ is(scalar @ids, 2, 'two answers');
 is($ids[0], $ids[1], 'with one job');
 is(scalar(() = $out =~ /^Idempotency-Replayed: true/mig), 1,
     'the second is a replay');
+is(scalar(() = $out =~ /^Cache-Control: no-store/mig), 2,
+    'neither may be cached on the way');
 my @log = grep { /upstream=/ } split /\n/, $out;
 is(scalar @log, 2, 'two lines in the access log');
 like($log[0], qr/upstream=unix:/, 'the first reached FastCGI');

@@ -115,6 +115,12 @@ put_kinds()
 supervise()
 {
     asked=
+
+    # A terminal that is closed tells its session's leader only; that may be
+    # a make, which waits for us.
+    terminal=
+    [ ! -t 0 ] || terminal=yes
+
     cd "$DIR" || exit 1
     umask 077
     exec 9>"$DIR/lock"
@@ -141,6 +147,9 @@ supervise()
     welcome
 
     while [ -z "$asked" ]; do
+        if [ -n "$terminal" ] && [ ! -t 0 ]; then
+            break
+        fi
         sleep 1 9>&- &
         sleeper=$!
         wait "$sleeper"
@@ -149,6 +158,7 @@ supervise()
         done
     done
     kill "$sleeper" 2>/dev/null
+    trap '' PIPE
     say "stopping"
     stop_all
     say "stopped"

@@ -41,7 +41,9 @@ sub socket_path {
     my ($i) = @_;
 
     open my $fh, '<', $i->dir . '/interlockd.conf' or die "conf: $!";
-    while (<$fh>) { return $1 if /^\s*listen\s*=\s*(\S+)/; }
+    while (defined(my $line = <$fh>)) {
+        return $1 if $line =~ /^\s*listen\s*=\s*(\S+)/;
+    }
     die "no listen in interlockd.conf\n";
 }
 
@@ -145,7 +147,7 @@ sub response {
             return parse($out) if $type == T_END;
         }
         my $left = $end - time;
-        return undef if $left <= 0 || !$select->can_read($left);
+        return undef if !$select->can_read($left < 0 ? 0 : $left);
         my $n = sysread $self->{sock}, $self->{in}, 65536,
             length $self->{in};
         return { closed => 1, status => 0, headers => {}, body => $out }

@@ -238,8 +238,9 @@ sub start {
             Test::More::diag($self->error_log, $self->slurp('logs/stderr'));
             Test::More::BAIL_OUT('nginx did not start');
         }
-        return IO::Socket::INET->new(PeerAddr => '127.0.0.1',
-            PeerPort => $self->{port}, Proto => 'tcp');
+        return $self->workers >= ($self->{workers} // 1)
+            && IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+                PeerPort => $self->{port}, Proto => 'tcp');
     }, 30, 'nginx to listen');
 
     return $self;

@@ -7,6 +7,8 @@ package Interlock::PgProxy;
 #     $p->drop('interlock.submit', 3);   # the next three calls of it commit,
 #                                        # and their answers never arrive
 #     $p->dropped;                       # how many were lost so far
+#     $p->down;                          # the database is away …
+#     $p->up;                            # … and back
 #
 # It runs as a process of its own and ends with the test.
 
@@ -24,8 +26,13 @@ sub new {
     my ($class, $real) = @_;
 
     my $self = bless { dir => tempdir('interlock-proxy-XXXXXX', TMPDIR => 1),
-        owner => $$ }, $class;
+        owner => $$, real => $real }, $class;
     chmod 0755, $self->{dir};
+    return $self->up;
+}
+
+sub up {
+    my ($self) = @_;
 
     my $path = "$self->{dir}/.s.PGSQL.5432";
     my $listen = IO::Socket::UNIX->new(Type => SOCK_STREAM, Local => $path,
@@ -36,10 +43,19 @@ sub new {
     if (!$self->{pid}) {
         $SIG{$_} = 'DEFAULT' for qw(TERM INT HUP);
         $SIG{PIPE} = 'IGNORE';
-        eval { serve($self, $listen, "$real/.s.PGSQL.5432"); 1 }
+        eval { serve($self, $listen, "$self->{real}/.s.PGSQL.5432"); 1 }
             or print STDERR "proxy: $@";
         POSIX::_exit(0);
     }
+    return $self;
+}
+
+sub down {
+    my ($self) = @_;
+
+    kill 'KILL', $self->{pid};
+    waitpid delete $self->{pid}, 0;
+    unlink "$self->{dir}/.s.PGSQL.5432";
     return $self;
 }
 
@@ -136,10 +152,9 @@ sub serve {
 sub DESTROY {
     my ($self) = @_;
 
-    return unless $self->{pid} && $self->{owner} == $$;
+    return unless $self->{owner} == $$;
     local $?;
-    kill 'KILL', $self->{pid};
-    waitpid $self->{pid}, 0;
+    $self->down if $self->{pid};
     remove_tree($self->{dir});
 }
 
