@@ -340,8 +340,9 @@ union all
 select 'newest version is not that of its jobs',
     format('%s/%s', w.tenant, w.work_key)
 from interlock.works w
-where w.max_version is distinct from (
-    select max(j.version) from interlock.jobs j
-    where j.tenant = w.tenant and j.work_key = w.work_key)
+left join (select j.tenant, j.work_key, max(j.version) as version
+           from interlock.jobs j group by 1, 2) x
+    on x.tenant = w.tenant and x.work_key = w.work_key
+where w.max_version is distinct from x.version
 
 order by 1, 2;

@@ -81,6 +81,13 @@ my %call = (
     recover => q{interlock.recover(1)},
     prune => q{interlock.prune(1)},
     kind_put => q{interlock.kind_put(1, 'k', '{}')},
+    expire => q{interlock.expire(1)},
+    limits_sweep => q{interlock.limits_sweep(1)},
+    limit_put => q{interlock.limit_put(1, 'l', '{"capacity":1}')},
+    limit_delete => q{interlock.limit_delete(1, 'l')},
+    job_cancel => q{interlock.job_cancel(1,
+        '00000000-0000-7000-8000-000000000001', 'a', 'b', 1, 'c')},
+    work_publish => q{interlock.work_publish(1, 'a:1', 1, 'a', 'b', 1, 'c')},
     kind_delete => q{interlock.kind_delete(1, 'k')},
 );
 
