@@ -36,7 +36,8 @@ select j.tenant, j.id, j.kind, j.kind_version, j.work_key, j.version,
     j.status, j.place, j.decision, j.source, j.requested_by, j.reason,
     j.priority, j.run_at, j.deadline, j.attempts, j.created_at, j.started_at,
     j.finished_at, j.retry_at, j.error, j.user_message, j.log_url,
-    j.result_url, j.revision, j.superseded_by, j.rerun_of
+    j.result_url, j.revision, j.superseded_by, j.rerun_of, j.ending,
+    j.revoked_by, j.groups, j.limited_by, j.expire_at
 from interlock.jobs j;
 
 create or replace view interlock.audit_leases as
@@ -56,6 +57,22 @@ create or replace view interlock.audit_results as
 select r.tenant, r.work_key, r.revision, r.job_id, r.attempt_id, r.fence,
     r.version, r.result_url, r.processed, r.failed, r.published, r.created_at
 from interlock.results r;
+
+create or replace view interlock.audit_limits as
+select l.tenant, l.name, l.capacity, l.start_rate, l.created_at, l.updated_at
+from interlock.limits l;
+
+create or replace view interlock.audit_actions as
+select a.tenant, a.id, a.at, a.what, a.target, a.token_id, a.token_name,
+    a.requested_by, a.reason, a.detail
+from interlock.actions a;
+
+create or replace view interlock.audit_publications as
+select p.tenant, p.work_key, p.fence, p.revision, p.action_id, p.at
+from interlock.publications p;
+
+grant select on interlock.audit_limits, interlock.audit_actions,
+    interlock.audit_publications to interlock_audit;
 
 grant select on interlock.audit_tenants, interlock.audit_tokens,
     interlock.audit_kinds, interlock.audit_works, interlock.audit_requests,

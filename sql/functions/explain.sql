@@ -104,7 +104,8 @@ begin
                        when v_by is not null then 'limited'
                        else 'ready' end;
         end if;
-        select x.order_key into v_order from interlock.order_of(k, p_tenant, s.work_key,
+        select x.order_key into v_order
+        from interlock.order_of(k, p_tenant, s.work_key,
             coalesce(s.priority, k.priority), v_now, s.deadline) x;
     end if;
 

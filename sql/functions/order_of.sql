@@ -13,8 +13,9 @@
 -- Fair (fair_by): start-time fair queueing.  tag, the virtual time, is one
 -- second after the customer's last waiting job, but not before the kind's
 -- virtual time v (the latest tag that was claimed, plus one second; moved on
--- to now when nothing waits: idle, and the caller keeps it); order_key = tag − priority × aging.  So a customer with one job
--- stands before the second job of every other one, however many those have.
+-- to now when nothing waits: idle, and the caller keeps it); order_key = tag −
+-- priority × aging.  So a customer with one job stands before the second job
+-- of every other one, however many those have.
 create or replace function interlock.order_of(
     k interlock.kind_versions, p_tenant int, p_key text, p_priority int,
     p_now timestamptz, p_deadline timestamptz, out order_key timestamptz,

@@ -1,6 +1,6 @@
 -- work_get(tenant, key): who: interlockd, GET /v1/works/{key}.
--- Locks: none.  Answers: the key's fence, its active, waiting and parked
--- jobs (at most 100 of each), the published result and how many requests got which
+-- Locks: none.  Answers: the key's fence, its active, waiting and parked jobs
+-- (at most 100 of each), the published result and how many requests got which
 -- decision; no row if the key is unknown.
 create or replace function interlock.work_get(p_tenant int, p_key text)
 returns table (doc text)
