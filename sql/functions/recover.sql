@@ -163,9 +163,9 @@ begin
 
     return query
     select p.tenant, p.job_id, p.attempt_id, p.kind, p.status,
-        p.runnable_kind, p.ended_jobs, p.blocked_ms, string_to_array(concat_ws(',',
-            p.runnable_kind, case when p.first
-                then v_wake ->> p.tenant::text end), ',')
+        p.runnable_kind, p.ended_jobs, p.blocked_ms,
+        string_to_array(concat_ws(',', p.runnable_kind, case when p.first
+            then v_wake ->> p.tenant::text end), ',')
     from (select x.*, row_number() over (
               partition by x.tenant order by x.ord) = 1 as first
           from unnest(v_pass) with ordinality as x (tenant, job_id,

@@ -54,7 +54,6 @@ declare
     v_go        boolean[] := array_fill(false, array[n]);
     v_kver      int[] := array_fill(null::int, array[n]);
     v_ttl       int[] := array_fill(null::int, array[n]);
-    v_policy    text[] := array_fill(null::text, array[n]);
     v_dup       boolean[] := array_fill(false, array[n]);
     v_first     uuid[] := array_fill(null::uuid, array[n]);
     v_fast      boolean[] := array_fill(false, array[n]);
