@@ -239,7 +239,8 @@ begin
                 limit 1) j
             where (j.place = 'ready' or (j.place = 'delayed'
                                          and j.run_at <= v_now))
-                and (j.started_at is not null or j.expire_at > v_now)
+                and (j.started_at is not null
+                     or coalesce(j.expire_at > v_now, true))
                 and not (j.exclusive and exists (
                     select from interlock.leases l
                     where l.tenant = j.tenant and l.work_key = j.work_key
