@@ -260,7 +260,7 @@ static void
 il_claim_deal(il_lane_t *lane, il_link_t *link, il_db_result_t *res,
     il_item_t **items, size_t n)
 {
-    int          ord;
+    int          ord, kind;
     size_t       i, row, rows;
     il_req_t    *r;
     il_claim_t  *c;
@@ -270,6 +270,7 @@ il_claim_deal(il_lane_t *lane, il_link_t *link, il_db_result_t *res,
     (void) link;
 
     ord = il_db_column(res, "ord");
+    kind = il_db_column(res, "kind");
     rows = il_db_rows(res);
 
     for (row = 0; row < rows; row++) {
@@ -278,6 +279,9 @@ il_claim_deal(il_lane_t *lane, il_link_t *link, il_db_result_t *res,
             il_log(IL_LOG_ERROR, "claim: a row that nobody asked for");
             continue;
         }
+
+        il_park_claimed(((il_req_t *) item)->who.tenant,
+                        il_db_cell(res, row, kind));
 
         c = ((il_req_t *) item)->op;
 

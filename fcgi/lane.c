@@ -19,6 +19,11 @@
 #define IL_LANE_BATCH_BYTES  (8 << 20)
 #define IL_LANE_QUEUE_BYTES  (256 << 20)
 
+/* A row is hot if more than so many items of a lane are about it; they are
+ * counted in so many slots, a power of 2. */
+#define IL_LANE_HOT          16
+#define IL_LANE_SLOTS        4096
+
 /* How long an item waits for a database that is away before it is told so;
  * long enough for a restart of the server. */
 #define IL_LANE_PATIENCE     2000
@@ -31,6 +36,60 @@ void
 il_lane_hurry(void)
 {
     __atomic_store_n(&il_lane_hurried, 1, __ATOMIC_RELAXED);
+}
+
+
+/* Counts an item in or out: how many of the lane are in its slot then. */
+
+static uint32_t
+il_lane_count(il_lane_t *lane, const il_item_t *item, int by)
+{
+    if (item->about == 0) {
+        return 0;
+    }
+
+    return __atomic_add_fetch(&lane->about[item->about
+                                           & (IL_LANE_SLOTS - 1)],
+                              (uint32_t) by, __ATOMIC_ACQ_REL);
+}
+
+
+static void
+il_lane_count_all(il_lane_t *lane, const il_item_t *first, int by)
+{
+    for ( /* void */ ; first != NULL; first = first->next) {
+        (void) il_lane_count(lane, first, by);
+    }
+}
+
+
+/* The lane that these items belong into, in which they are counted then: all
+ * in one, because their order counts. */
+
+static il_lane_t *
+il_lane_choose(il_lane_t *lane, il_item_t *first)
+{
+    int               hot;
+    const il_item_t  *item;
+
+    hot = 0;
+
+    for (item = first; item != NULL; item = item->next) {
+        if (il_lane_count(lane, item, 1) > IL_LANE_HOT
+            || (lane->slow != NULL && il_lane_count(lane->slow, item, 0) > 0))
+        {
+            hot = 1;
+        }
+    }
+
+    if (!hot || lane->slow == NULL) {
+        return lane;
+    }
+
+    il_lane_count_all(lane, first, -1);
+    il_lane_count_all(lane->slow, first, 1);
+
+    return lane->slow;
 }
 
 
@@ -52,6 +111,8 @@ il_lane_put_all(il_lane_t *lane, il_item_t *first, size_t n)
         last = item;
     }
 
+    lane = il_lane_choose(lane, first);
+
     (void) pthread_mutex_lock(&lane->lock);
 
     if (lane->stop
@@ -60,6 +121,7 @@ il_lane_put_all(il_lane_t *lane, il_item_t *first, size_t n)
                 || lane->bytes + bytes > IL_LANE_QUEUE_BYTES)))
     {
         (void) pthread_mutex_unlock(&lane->lock);
+        il_lane_count_all(lane, first, -1);
         return -1;
     }
 
@@ -91,6 +153,7 @@ il_lane_push(il_lane_t *lane, il_item_t *item)
 {
     item->next = NULL;
     item->tries = 0;
+    (void) il_lane_count(lane, item, 1);
 
     (void) pthread_mutex_lock(&lane->lock);
 
@@ -185,6 +248,7 @@ il_lane_fail(il_lane_t *lane, il_item_t **items, size_t n, il_problem_e p)
            (long long) (il_now_ms() - items[0]->since));
 
     for (i = 0; i < n; i++) {
+        (void) il_lane_count(lane, items[i], -1);
         lane->ops->fail(items[i], p);
     }
 }
@@ -287,6 +351,11 @@ il_lane_run(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n)
         if (rc == IL_DB_OK) {
             il_metric_observe(IL_MT_BATCH_SIZE, (double) n, lane->ops->name,
                               "", "");
+
+            for (i = 0; i < n; i++) {
+                (void) il_lane_count(lane, items[i], -1);
+            }
+
             lane->ops->deal(lane, link, res, items, n);
             il_db_result_free(res);
             return;
@@ -379,7 +448,9 @@ il_lane_start(il_lane_t *lane, const il_lane_ops_t *ops,
     }
 
     lane->threads = calloc(n, sizeof(pthread_t));
-    if (lane->threads == NULL) {
+    lane->about = calloc(IL_LANE_SLOTS, sizeof(uint32_t));
+
+    if (lane->threads == NULL || lane->about == NULL) {
         return -1;
     }
 
@@ -416,6 +487,7 @@ il_lane_stop(il_lane_t *lane)
     }
 
     free(lane->threads);
+    free(lane->about);
     lane->threads = NULL;
 
     (void) pthread_cond_destroy(&lane->ready);

@@ -12,6 +12,11 @@
  *   busy                               the next batch; after three times a
  *                                      lane of its own that waits
  *
+ * To that lane goes, too, what is about a row that many items here are about
+ * already: a hot row has its own transactions, and the batches of all others
+ * stay short.  While that lane has some about a row, all about it follow, so
+ * that their order is kept.
+ *
  * Everything about an item happens in a lane's thread after il_lane_put has
  * taken it, until ops->deal or ops->fail hands it on.
  */
@@ -35,6 +40,7 @@ struct il_item_s {
     size_t      bytes;          /* set before il_lane_put; bounds a batch */
     unsigned    tries;          /* calls whose outcome is not known */
     unsigned    busy;           /* times found busy */
+    uint32_t    about;          /* hash of the row that it needs; 0: none */
 };
 
 typedef struct {
@@ -69,6 +75,7 @@ struct il_lane_s {
     size_t                count;
     size_t                bytes;
     int                   stop;
+    uint32_t             *about;    /* items here, by hash; atomic */
 
     pthread_t            *threads;
     size_t                nthreads;

@@ -411,6 +411,7 @@ il_park(il_waiter_t *w)
 
     for (i = 0; i < w->nkinds; i++) {
         il_park_list(&w->nodes[i]);
+        il_park_soon(w->nodes[i].kind);
     }
 
     il_park_timer_add(w);

@@ -84,6 +84,9 @@ void il_park_hint(int32_t tenant, il_str_t kind, size_t n);
 /* The same for the names in a text[] cell, one job each. */
 void il_park_hint_kinds(int32_t tenant, il_str_t kinds);
 
+/* A job of that kind was claimed: with it the next one's time may be set. */
+void il_park_claimed(int32_t tenant, il_str_t kind);
+
 /* A job of that kind will be runnable at that time (wall clock, ms). */
 void il_park_hint_at(int32_t tenant, il_str_t kind, int64_t at);
 

@@ -15,6 +15,7 @@
 #define IL_PARK_JOB_SLOTS   4096
 #define IL_PARK_WHEEL       512
 #define IL_PARK_TICK        100
+#define IL_PARK_SOON        20
 
 
 /* `credit`: hints that found nobody parked, for those who were on their way.
@@ -53,6 +54,11 @@ il_pkind_t *il_park_kind(int32_t tenant, il_str_t name, int make);
 
 /* The chain of waiters that this job is in. */
 il_waiter_t **il_park_job_slot(const uint8_t id[IL_UUID_BYTES]);
+
+/* Has the poll look at the kind shortly, if anybody waits for it: what made us
+ * look may have come for several, or for a time that only the database knows.
+ * With the lock held. */
+void il_park_soon(il_pkind_t *k);
 
 /* Takes a parked waiter out of every list: it is the caller's now. */
 void il_park_unpark(il_waiter_t *w);

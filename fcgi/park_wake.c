@@ -62,6 +62,40 @@ il_park_take(il_pkind_t *k, size_t n)
 
 
 void
+il_park_soon(il_pkind_t *k)
+{
+    int64_t  at;
+
+    if (k->parked == 0) {
+        return;
+    }
+
+    at = il_wall_ms() + IL_PARK_SOON;
+
+    if (k->next_at == 0 || at < k->next_at) {
+        k->next_at = at;
+        (void) pthread_cond_signal(&il_pt.due);
+    }
+}
+
+
+void
+il_park_claimed(int32_t tenant, il_str_t kind)
+{
+    il_pkind_t  *k;
+
+    (void) pthread_mutex_lock(&il_pt.lock);
+
+    k = il_park_kind(tenant, kind, 0);
+    if (k != NULL) {
+        il_park_soon(k);
+    }
+
+    (void) pthread_mutex_unlock(&il_pt.lock);
+}
+
+
+void
 il_park_hint(int32_t tenant, il_str_t kind, size_t n)
 {
     il_pkind_t   *k;
@@ -74,6 +108,7 @@ il_park_hint(int32_t tenant, il_str_t kind, size_t n)
     k = il_park_kind(tenant, kind, 0);
     if (k != NULL) {
         list = il_park_take(k, n);
+        il_park_soon(k);
     }
 
     (void) pthread_mutex_unlock(&il_pt.lock);

@@ -88,11 +88,30 @@ il_submit_traceparent(const il_req_t *r)
 }
 
 
+/* What it needs is the row of its work key (FNV-1a). */
+
+static void
+il_submit_about(il_submit_t *s)
+{
+    size_t    i;
+    uint32_t  h;
+
+    h = 2166136261u ^ (uint32_t) s->r->who.tenant;
+
+    for (i = 0; i < s->work_key.len; i++) {
+        h = (h ^ (unsigned char) s->work_key.data[i]) * 16777619u;
+    }
+
+    s->item.about = h == 0 ? 1 : h;
+}
+
+
 void
 il_submit_ready(il_submit_t *s, il_str_t body)
 {
     s->traceparent = il_submit_traceparent(s->r);
     il_submit_fingerprint(s, body);
+    il_submit_about(s);
 
     s->item.bytes = body.len + s->headers.len + 512;
 }

@@ -11,12 +11,16 @@ use Digest::SHA qw(hmac_sha256_hex hmac_sha256);
 use Exporter 'import';
 use File::Temp ();
 use HTTP::Tiny;
+use IO::Select;
+use IO::Socket::INET;
 use JSON::PP;
 use MIME::Base64 qw(encode_base64 decode_base64);
 use Time::HiRes qw(time);
 
-our @EXPORT_OK = qw(run_clients percentile secret github_request
-    stripe_request standard_request);
+use Interlock::HTTP;
+
+our @EXPORT_OK = qw(run_clients run_at_once percentile secret
+    github_request stripe_request standard_request);
 
 # run_clients(clients => N, url => 'http://…', requests => [ … ],
 #             until => sub { $response → true if final }, tries => N)
@@ -100,6 +104,107 @@ sub client {
     }
 
     close $out or die "close: $!";
+}
+
+# run_at_once(processes => N, url => 'http://…', requests => [ … ],
+#             timeout => seconds)
+#
+# As many clients as requests, each with a connection of its own that is open
+# before the first one sends: then all of them send.  Answers one record for
+# each: { id, status, headers, body, ms }, in no order.
+
+sub run_at_once {
+    my (%arg) = @_;
+
+    my $n = $arg{processes} // 32;
+    my $dir = File::Temp->newdir;
+    pipe(my $gate_r, my $gate_w) or die "pipe: $!";
+    pipe(my $open_r, my $open_w) or die "pipe: $!";
+    my @pids;
+
+    for my $p (0 .. $n - 1) {
+        my $pid = fork() // die "fork: $!";
+        if ($pid) { push @pids, $pid; next; }
+
+        close $gate_w;
+        close $open_r;
+        my $ok = eval { at_once($p, $dir, \%arg, $open_w, $gate_r); 1 };
+        print STDERR "process $p: $@" unless $ok;
+        POSIX::_exit($ok ? 0 : 1);
+    }
+
+    close $gate_r;
+    close $open_w;
+    1 while <$open_r>;             # ends when each has its connections
+    close $gate_w;
+
+    my $bad = 0;
+    for my $pid (@pids) {
+        waitpid($pid, 0);
+        $bad++ if $?;
+    }
+    die "$bad processes failed\n" if $bad;
+
+    my @results;
+    for my $p (0 .. $n - 1) {
+        open my $fh, '<', "$dir/$p" or die "process $p left nothing: $!";
+        while (<$fh>) { push @results, decode_json($_); }
+    }
+    return \@results;
+}
+
+sub at_once {
+    my ($p, $dir, $arg, $open, $gate) = @_;
+
+    require POSIX;
+    my ($host, $port) = $arg->{url} =~ m{^http://([^:/]+):(\d+)};
+    my $reqs = $arg->{requests};
+    my $select = IO::Select->new;
+    my (%of, @out);
+
+    for (my $i = $p; $i < @$reqs; $i += $arg->{processes} // 32) {
+        my $r = $reqs->[$i];
+        my $sock = IO::Socket::INET->new(PeerAddr => $host,
+            PeerPort => $port, Timeout => 30) or die "connect: $!";
+        my $body = $r->{body} // '';
+        my $head = join '', map { "$_: $r->{headers}{$_}\r\n" }
+            sort keys %{ $r->{headers} // {} };
+        push @out, [ $sock, ($r->{method} // 'POST') . " $r->{path} "
+            . "HTTP/1.1\r\nHost: $host\r\nConnection: close\r\n"
+            . $head . 'Content-Length: ' . length($body) . "\r\n\r\n"
+            . $body ];
+        $of{ fileno $sock } = { id => $r->{id}, text => '' };
+        $select->add($sock);
+    }
+
+    close $open;
+    my $wait = <$gate>;            # returns when the parent closes
+
+    for (@out) {
+        my ($sock, $bytes) = @$_;
+        $of{ fileno $sock }{t0} = time;
+        syswrite($sock, $bytes) == length $bytes or die "write: $!";
+    }
+
+    open my $fh, '>', "$dir/$p" or die "open: $!";
+    my $end = time + ($arg->{timeout} // 60);
+    while ($select->count) {
+        my @ready = $select->can_read($end - time);
+        die $select->count . " requests without an answer\n" unless @ready;
+        for my $sock (@ready) {
+            my $r = $of{ fileno $sock };
+            next if sysread $sock, $r->{text}, 65536, length $r->{text};
+            my ($a) = @{ Interlock::HTTP::parse_responses($r->{text}, 1) };
+            print $fh encode_json({ id => $r->{id},
+                status => $a ? $a->{status} : 599,
+                headers => $a ? $a->{headers} : {},
+                body => $a ? $a->{body} : '',
+                ms => (time - $r->{t0}) * 1000 }), "\n";
+            $select->remove($sock);
+            close $sock;
+        }
+    }
+    close $fh or die "close: $!";
 }
 
 # percentile(0.99, @numbers)
