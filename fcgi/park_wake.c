@@ -294,6 +294,7 @@ il_park_pairs(il_park_pair_t *pairs, size_t max)
 void
 il_park_found(const il_park_pair_t *pair, size_t ready, int64_t next)
 {
+    size_t        away;
     il_pkind_t   *k;
     il_waiter_t  *list;
 
@@ -308,7 +309,13 @@ il_park_found(const il_park_pair_t *pair, size_t ready, int64_t next)
             k->next_at = next;
         }
 
-        /* never a credit: it may have been claimed since */
+        /*
+         * Some of it is for those who are on their way, and who were there
+         * before.  Never a credit: it may have been claimed since.
+         */
+
+        away = k->members - k->parked;
+        ready = ready > away ? ready - away : 0;
 
         list = il_park_take(k, ready < k->parked ? ready : k->parked);
     }

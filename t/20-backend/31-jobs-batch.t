@@ -184,6 +184,31 @@ is_deeply(\%got, { accepted => 100, skipped => 700 },
     'eight batches over the same keys: one job a key');
 
 
+# many jobs of one key keep their order, while others ask for that key, too
+$c->request(PUT => '/v1/kinds/line', { token => $token{operator},
+    body => { overlap => 'buffer_all', max_waiting => 10_000 } });
+for my $n (0 .. $#c) {
+    $c[$n]->send(POST => '/v1/jobs:batch', { token => $token{submit},
+        body => { jobs => [ map { { kind => 'line', payload => "$n $_",
+            work_key => $_ % 5 ? 'line:1' : "line:$n:$_" } } 1 .. 60 ] } });
+}
+is(scalar(grep { $_->{code} == 202 } map { @{ $_->response->{json}{items} } }
+    @c), 60 * @c, 'batches with many jobs of one key');
+my (%at, $wrong);
+while (1) {
+    my ($l) = @{ $c->request(POST => '/v1/leases', { token => $token{worker},
+        body => { kinds => ['line'] } })->{json}{leases} } or last;
+    my ($n, $k) = split ' ', $l->{payload};
+    $wrong++ if $l->{work_key} eq 'line:1' && $k < ($at{$n} // 0);
+    $at{$n} = $k if $l->{work_key} eq 'line:1';
+    $c->request(POST => '/v1/lease/complete',
+        { token => $l->{owner_token} });
+}
+is(join(' ', map { $at{$_} } sort keys %at), join(' ', (59) x @c),
+    'all of them run');
+is($wrong, undef, 'those of one batch in its order');
+
+
 # --- one row that the database cannot store --------------------------------
 
 $i->psql(q{
