@@ -14,7 +14,7 @@ endif
 
 unexport B TESTS
 INSTANCE = PORT='$(PORT)' DIR='$(DIR)' INTERLOCK_BUILD='$(B)' sh fcgi/etc/instance
-AGAIN = @$(MAKE) --no-print-directory $(if $(findstring j,$(MAKEFLAGS)),,-j$(JOBS))
+AGAIN = @+$(MAKE) --no-print-directory $(if $(findstring j,$(MAKEFLAGS)),,-j$(JOBS))
 JOBS := $(shell nproc)
 
 VERSION := $(shell cat VERSION)
@@ -100,12 +100,17 @@ $(B)/ngx_http_interlock_module.so: $(MODULE_SRC) $(COMMON_SRC) \
 else
 
 # Not configured yet, or configure is newer: do that first, with the options
-# it had, then begin again.
-all unit:
+# it had, then begin again.  One goal after the other: two makes at once would
+# build the same files.
+.NOTPARALLEL:
+.PHONY: configured
+all unit: configured
+	$(AGAIN) $@
+
+configured:
 	@eval "set -- $$(sed -n 's/^CONFIGURE_ARGS =//p' config.mak 2>/dev/null)"; \
 	    sh ./configure "$$@"
 	@touch config.mak
-	$(AGAIN) $@
 
 endif
 
