@@ -24,7 +24,7 @@ use Interlock::Test;
 our $cold = $ENV{INTERLOCK_FULL} ? 10_000 : 3_000;
 my $rate = 500;               # of cold ones, a second
 my $hot = 200;                 # clients
-my $pause = 2;                 # of each, about, between answer and next
+my $pause = 1;                 # of each, about, between answer and next
 
 my $i = Interlock::Test->instance;
 my $submit = $i->token('submit');
@@ -110,6 +110,10 @@ sub hot_clients {
             $h->{next} = undef;
             $select->add($h->{sock});
         }
+        if (!$select->count) {        # its select would not wait
+            sleep($soonest - $now) if $soonest > $now;
+            next;
+        }
         for my $sock ($select->can_read($soonest - $now)) {
             my $h = $of{ fileno $sock };
             my $code = code($sock, \$h->{in}) // next;
@@ -178,15 +182,20 @@ sub round {
     round();                   # warm up
 }
 
-my $ok;
-for my $try (1 .. 3) {
-    my $without = round();
-    my $apart = round(sub { "apart:$_[0]" });
-    my $same = round(sub { 'one' });
-    $ok = $same->{p99} <= 1.5 * $apart->{p99}
-        && $same->{p99} <= 1.5 * $without->{p99};
-    diag(sprintf "hot key against none: %.2f, against 200 keys: %.2f",
-        $same->{p99} / $without->{p99}, $same->{p99} / $apart->{p99});
+# What else the machine does only adds to it: the best of each is compared.
+my ($ok, %best);
+for my $try (1 .. 4) {
+    my %p99 = (none => round()->{p99},
+        apart => round(sub { "apart:$_[0]" })->{p99},
+        same => round(sub { 'one' })->{p99});
+    for my $what (keys %p99) {
+        $best{$what} = $p99{$what}
+            if !defined $best{$what} || $p99{$what} < $best{$what};
+    }
+    diag(sprintf 'hot key against none: %.2f, against 200 keys: %.2f',
+        $best{same} / $best{none}, $best{same} / $best{apart});
+    $ok = $best{same} <= 1.5 * $best{none}
+        && $best{same} <= 1.5 * $best{apart};
     last if $ok;
 }
 ok($ok, 'the p99 of the cold ones is within 1.5 times');
