@@ -4,8 +4,9 @@
 # of its own, that come at a steady rate: the p99 of these is within 1.5 times
 # of what it is without the 200, and when they want 200 keys.
 #
-# Here there are 3,000 cold requests a round, for the time that it takes;
-# with INTERLOCK_FULL=1 there are 10,000.
+# The three take turns, some hundred requests each, so that what else the
+# machine does meets all of them.  Here each has 3,000 cold requests, for the
+# time that it takes; with INTERLOCK_FULL=1 each has 10,000.
 
 use strict;
 use warnings;
@@ -21,16 +22,18 @@ use Interlock::FastCGI;
 use Interlock::Load qw(percentile);
 use Interlock::Test;
 
-our $cold = $ENV{INTERLOCK_FULL} ? 10_000 : 3_000;
+my $cold = 500;                # requests a turn
+my $turns = $ENV{INTERLOCK_FULL} ? 20 : 6;
 my $rate = 500;               # of cold ones, a second
 my $hot = 200;                 # clients
-my $pause = 1;                 # of each, about, between answer and next
+my $pause = 2;                 # of each, about, between answer and next
 
 my $i = Interlock::Test->instance;
 my $submit = $i->token('submit');
 for my $kind (qw(hot cold)) {
     is($i->http(PUT => "/v1/kinds/$kind", { token => 'operator', body => {
-        overlap => $kind eq 'hot' ? 'buffer_one' : 'allow' } })->{status},
+        overlap => $kind eq 'hot' ? 'buffer_one' : 'allow',
+        max_queued => 10_000_000 } })->{status},
         200, "(kind $kind)");
 }
 
@@ -156,8 +159,8 @@ sub round {
     }
     my $failed = 0;
     for (@cold) { waitpid $_, 0; $failed++ if $?; }
-    is($failed, 0, "round $round: each cold request was answered 202");
-    my $took = time - $start;
+    is($failed, 0, "turn $round: each cold request was answered 202")
+        if $failed || $round == 1;
     kill 'TERM', @hot;
     waitpid $_, 0 for @hot;
     my ($sent, $bad) = (0, 0);
@@ -166,36 +169,37 @@ sub round {
         $sent += $s;
         $bad += $b;
     }
-    is($bad, 0, 'each hot one, too') if $key;
+    is($bad, 0, "turn $round: each hot one, too") if $bad || $round == 2;
     my @ms = map { split ' ', Interlock::Test::slurp("$dir/cold.$_") }
         0 .. $of - 1;
-    is(scalar @ms, $cold, "$cold cold requests");
-    my $r = { p50 => percentile(0.5, @ms), p99 => percentile(0.99, @ms),
-        sent => $sent, took => $took };
-    diag(sprintf '%d cold ones in %.1f s, %d hot ones: p50 %.2f ms, p99 '
-        . '%.2f ms', $cold, $took, $sent, @$r{qw(p50 p99)});
-    return $r;
+    return { ms => \@ms, sent => $sent };
 }
 
-{
-    local $cold = 500;
-    round();                   # warm up
-}
+round();                       # warm up
 
-# What else the machine does only adds to it: the best of each is compared.
-my ($ok, %best);
-for my $try (1 .. 4) {
-    my %p99 = (none => round()->{p99},
-        apart => round(sub { "apart:$_[0]" })->{p99},
-        same => round(sub { 'one' })->{p99});
-    for my $what (keys %p99) {
-        $best{$what} = $p99{$what}
-            if !defined $best{$what} || $p99{$what} < $best{$what};
+my %key = (none => undef, apart => sub { "apart:$_[0]" },
+    same => sub { 'one' });
+my $ok;
+for my $try (1 .. 3) {
+    my (%ms, %sent);
+    for (1 .. $turns) {
+        for my $what (qw(none apart same)) {
+            my $r = round($key{$what});
+            push @{ $ms{$what} }, @{ $r->{ms} };
+            $sent{$what} += $r->{sent};
+        }
+    }
+    my %p99;
+    for my $what (qw(none apart same)) {
+        my @v = @{ $ms{$what} };
+        $p99{$what} = percentile(0.99, @v);
+        diag(sprintf '%-5s %d cold ones, %d of 200 clients: p50 %.2f ms, '
+            . 'p99 %.2f ms', $what, scalar @v, $sent{$what},
+            percentile(0.5, @v), $p99{$what});
     }
     diag(sprintf 'hot key against none: %.2f, against 200 keys: %.2f',
-        $best{same} / $best{none}, $best{same} / $best{apart});
-    $ok = $best{same} <= 1.5 * $best{none}
-        && $best{same} <= 1.5 * $best{apart};
+        $p99{same} / $p99{none}, $p99{same} / $p99{apart});
+    $ok = $p99{same} <= 1.5 * $p99{none} && $p99{same} <= 1.5 * $p99{apart};
     last if $ok;
 }
 ok($ok, 'the p99 of the cold ones is within 1.5 times');
