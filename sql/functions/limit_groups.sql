@@ -73,8 +73,10 @@ $$;
 
 -- group_room(tenant, group): how many more jobs of the group may go to the
 -- ready ones now; null for no bound.  live are its live attempts, have what
--- was let go and is not claimed yet.  With a start rate, what may start
--- within two seconds counts as room.  Exact only under the group's lock.
+-- was let go and is not claimed yet.  With a start rate, what may start within
+-- a fiftieth of a second counts as room, and one at least: whoever was given a
+-- time goes before all who come later, so that is for as few as may be.
+-- Exact only under the group's lock.
 create or replace function interlock.group_room(
     p_tenant int, p_group text, out room bigint, out have bigint,
     out start_rate float8, out next_start timestamptz)
@@ -114,7 +116,7 @@ begin
     if v_limit.start_rate is not null then
         start_rate := v_limit.start_rate;
         room := least(room,
-                      greatest(1, ceil(2 * v_limit.start_rate)) - have);
+                      greatest(1, ceil(v_limit.start_rate / 50)) - have);
         select g.next_start into next_start
         from interlock.limit_groups g
         where g.tenant = p_tenant and g.name = p_group;
@@ -141,6 +143,26 @@ set search_path = pg_catalog, pg_temp
 as $$
     select make_interval(secs => floor(p_rate / 100)
         / (p_rate - floor(p_rate / 100)))
+$$;
+
+-- group_start(tenant, group): when the group's rate lets its next job start;
+-- null if it has no rate (or there is no group).  A look without locks.
+create or replace function interlock.group_start(
+    p_tenant int, p_group text)
+returns timestamptz
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return (
+        select g.next_start - interlock.rate_slack(l.start_rate)
+        from interlock.limit_groups g, interlock.limits l
+        where g.tenant = p_tenant and g.name = p_group
+            and l.tenant = g.tenant and l.name = g.limit_name
+            and l.start_rate is not null);
+end
 $$;
 
 -- groups_busy(tenant, groups): the first group that a job of these should
@@ -316,6 +338,7 @@ revoke all on function interlock.key_part(text, text) from public;
 revoke all on function interlock.job_groups(int, interlock.kind_versions,
     text) from public;
 revoke all on function interlock.group_room(int, text) from public;
+revoke all on function interlock.group_start(int, text) from public;
 revoke all on function interlock.rate_step(float8) from public;
 revoke all on function interlock.rate_slack(float8) from public;
 revoke all on function interlock.groups_busy(int, text[]) from public;

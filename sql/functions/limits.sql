@@ -152,16 +152,45 @@ begin
 end
 $$;
 
--- limit_wake(tenant, name): settles up to 100 groups of a limit that have
--- jobs waiting; the kinds of these that may start.
+-- limit_wake(tenant, name): takes back the times that a start rate gave out,
+-- then settles up to 100 groups of a limit that have jobs waiting; the kinds
+-- of these that may start.
 create or replace function interlock.limit_wake(p_tenant int, p_name text)
 returns text[]
 language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
 as $$
 declare
+    v_now     timestamptz := clock_timestamp();
     v_groups  text[];
 begin
+    perform from (
+        select x.name from interlock.limit_groups x
+        where x.tenant = p_tenant and x.limit_name = p_name
+        order by x.name
+        for update) g;
+
+    -- What was timed under the old rate is timed anew.  Rows that somebody is
+    -- changing who holds their work are his.
+    with due as (
+        select j.ctid as tid
+        from interlock.limit_groups x, interlock.jobs j
+        where x.tenant = p_tenant and x.limit_name = p_name
+            and j.tenant = x.tenant and j.limited_by = x.name
+            and j.place = 'delayed' and j.retry_at is null
+        for update of j skip locked)
+    update interlock.jobs j
+    set place = 'limited', run_at = least(j.run_at, v_now)
+    from due d
+    where j.ctid = d.tid;
+
+    update interlock.limit_groups x
+    set next_start = least(x.next_start, v_now + coalesce((
+        select interlock.rate_step(l.start_rate) from interlock.limits l
+        where l.tenant = p_tenant and l.name = p_name), interval '0'))
+    where x.tenant = p_tenant and x.limit_name = p_name
+        and x.next_start > v_now;
+
     select array_agg(g.name) into v_groups
     from (select x.name from interlock.limit_groups x
           where x.tenant = p_tenant and x.limit_name = p_name

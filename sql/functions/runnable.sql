@@ -13,21 +13,30 @@ as $$
 declare
     v_now  timestamptz := clock_timestamp();
 begin
+    -- By group, for a start rate may hold back what is due: then its next
+    -- start is the time.
     return query
-    select u.ord::int, least(1000, r.n + d.n), f.at
+    select u.ord::int, least(1000, coalesce(r.n, 0))::bigint,
+        least(r.at, f.at)
     from unnest(p_tenant, p_kind) with ordinality as u (tenant, kind, ord)
     cross join lateral (
-        select count(*) as n from (
-            select from interlock.jobs j
-            where j.tenant = u.tenant and j.kind = u.kind
-                and j.place = 'ready'
-            limit 1000) x) r
-    cross join lateral (
-        select count(*) as n from (
-            select from interlock.jobs j
-            where j.tenant = u.tenant and j.kind = u.kind
-                and j.place = 'delayed' and j.run_at <= v_now
-            limit 1000) x) d
+        select sum(y.n) filter (where y.at is null or y.at <= v_now) as n,
+            min(y.at) filter (where y.at > v_now) as at
+        from (
+            select count(*) as n,
+                case when x.limited_by is not null then
+                    interlock.group_start(u.tenant, x.limited_by) end as at
+            from (
+                (select j.limited_by from interlock.jobs j
+                 where j.tenant = u.tenant and j.kind = u.kind
+                     and j.place = 'ready'
+                 limit 1000)
+                union all
+                (select j.limited_by from interlock.jobs j
+                 where j.tenant = u.tenant and j.kind = u.kind
+                     and j.place = 'delayed' and j.run_at <= v_now
+                 limit 1000)) x
+            group by x.limited_by) y) r
     cross join lateral (
         select min(j.run_at) as at
         from interlock.jobs j
