@@ -147,6 +147,10 @@ declare
 begin
     if v.key_template is not null then
         pattern := '';
+        if v.key_template = '' then
+            detail := '"key_template" must have at least one part';
+            return;
+        end if;
         foreach v_part in array string_to_array(v.key_template, ':') loop
             if v_part ~ '^\{[a-z][a-z0-9_]{0,63}\}$' then
                 v_field := btrim(v_part, '{}');
@@ -258,8 +262,12 @@ begin
     -- A subtransaction, but an operator's rare call.
     begin
         v_json := p_doc::json;
+        -- json lets pass what none of its functions can take apart: half a
+        -- surrogate pair, a NUL
         if json_typeof(v_json) <> 'object' then
             v_json := null;
+        else
+            perform from json_each(v_json);
         end if;
     exception when data_exception or statement_too_complex then
         v_json := null;

@@ -42,6 +42,10 @@ copy bad (doc, problem, detail) from stdin with (delimiter '|');
 {"limits":["crm:{site}"]}|field-invalid|"limits": "crm:{site}" names the field {site}, which is not in key_template
 {"key_template":"org:{org}","limits":["crm:{site}"]}|field-invalid|"limits": "crm:{site}" names the field {site}, which is not in key_template
 {"key_template":"a:{b"}|field-invalid|"key_template": the part "{b" must be a word or one field like {customer}
+{"key_template":""}|field-invalid|"key_template" must have at least one part
+{"protects":"\\ud800"}|json-invalid|a kind is a JSON object
+{"protects":"a\\u0000b"}|json-invalid|a kind is a JSON object
+{"\\ud800":1}|json-invalid|a kind is a JSON object
 {"key_template":"a::b"}|field-invalid|"key_template": the part "" must be a word or one field like {customer}
 {"key_template":"a:x{b}"}|field-invalid|"key_template": the part "x{b}" must be a word or one field like {customer}
 {"key_template":"a:{b}:{b}"}|field-invalid|"key_template" names {b} twice
