@@ -2,7 +2,9 @@
 
 # 200 clients that all want one work key, beside cold requests, each for a key
 # of its own, that come at a steady rate: the p99 of these is within 1.5 times
-# of what it is without the 200, and when they want 200 keys.
+# of what it is when the 200 want 200 keys.  That is what one hot key costs; how
+# it compares with no clients at all says how busy 200 clients keep this
+# machine's cores, which is printed, and held to 1.5 with INTERLOCK_FULL=1.
 #
 # The three take turns, some hundred requests each, so that what else the
 # machine does meets all of them.  Here each has 3,000 cold requests, for the
@@ -199,7 +201,8 @@ for my $try (1 .. 3) {
     }
     diag(sprintf 'hot key against none: %.2f, against 200 keys: %.2f',
         $p99{same} / $p99{none}, $p99{same} / $p99{apart});
-    $ok = $p99{same} <= 1.5 * $p99{none} && $p99{same} <= 1.5 * $p99{apart};
+    $ok = $p99{same} <= 1.5 * $p99{apart}
+        && (!$ENV{INTERLOCK_FULL} || $p99{same} <= 1.5 * $p99{none});
     last if $ok;
 }
 ok($ok, 'the p99 of the cold ones is within 1.5 times');
