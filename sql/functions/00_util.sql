@@ -64,6 +64,31 @@ as $$
                 p_backoff::float8 * 2 ^ least(p_attempt - 1, 30)))
 $$;
 
+-- json_object_of(text): the text as json, or null if it is not a JSON object
+-- that can be taken apart: json itself lets pass half a surrogate pair and a
+-- NUL, which none of its functions can read.  A subtransaction, but for an
+-- operator's rare calls only.
+create or replace function interlock.json_object_of(p_text text)
+returns json
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_json  json;
+begin
+    v_json := p_text::json;
+    if json_typeof(v_json) <> 'object' then
+        return null;
+    end if;
+
+    perform from json_each(v_json);
+    return v_json;
+exception when data_exception or statement_too_complex then
+    return null;
+end
+$$;
+
+revoke all on function interlock.json_object_of(text) from public;
 revoke all on function interlock.ts(timestamptz) from public;
 revoke all on function interlock.path_encode(text) from public;
 revoke all on function interlock.result_link(text, text) from public;

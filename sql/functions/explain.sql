@@ -148,18 +148,7 @@ declare
     v_seen  text[] := '{}';
     r       record;
 begin
-    begin
-        v_json := p_doc::json;
-        -- json lets pass what none of its functions can take apart: half a
-        -- surrogate pair, a NUL
-        if json_typeof(v_json) <> 'object' then
-            v_json := null;
-        else
-            perform from json_each(v_json);
-        end if;
-    exception when data_exception or statement_too_complex then
-        v_json := null;
-    end;
+    v_json := interlock.json_object_of(p_doc);
 
     if v_json is null then
         problem := 'json-invalid';
