@@ -61,6 +61,14 @@ static const il_problem_row_t  il_problems[] = {
         { 400, il_string("fresh-not-allowed"),
           il_string("This kind does not allow a fresh run") },
 
+    [IL_P_EFFECT_NAME_INVALID] =
+        { 400, il_string("effect-name-invalid"),
+          il_string("The effect's name is missing or invalid") },
+
+    [IL_P_SEND_UNKNOWN] =
+        { 400, il_string("send-unknown"),
+          il_string("The effect has no such send") },
+
     [IL_P_TOKEN_INVALID] =
         { 401, il_string("token-invalid"),
           il_string("The API token is missing or invalid") },
@@ -87,6 +95,14 @@ static const il_problem_row_t  il_problems[] = {
     [IL_P_KIND_UNKNOWN] =
         { 404, il_string("kind-unknown"),
           il_string("There is no such kind") },
+
+    [IL_P_EFFECT_KIND_UNKNOWN] =
+        { 404, il_string("effect-kind-unknown"),
+          il_string("There is no such effect kind") },
+
+    [IL_P_COMPENSATES_UNKNOWN] =
+        { 404, il_string("compensates-unknown"),
+          il_string("There is no such effect to compensate") },
 
     [IL_P_METHOD_NOT_ALLOWED] =
         { 405, il_string("method-not-allowed"),
@@ -132,6 +148,34 @@ static const il_problem_row_t  il_problems[] = {
         { 409, il_string("lease-expired"),
           il_string("The lease has expired") },
 
+    [IL_P_LEASE_TOO_SHORT] =
+        { 409, il_string("lease-too-short"),
+          il_string("Too little of the lease remains") },
+
+    [IL_P_EFFECT_IN_PROGRESS] =
+        { 409, il_string("effect-in-progress"),
+          il_string("The effect is being sent") },
+
+    [IL_P_EFFECT_UNSETTLED] =
+        { 409, il_string("effect-unsettled"),
+          il_string("It is not known whether the effect happened") },
+
+    [IL_P_EFFECT_MISMATCH] =
+        { 409, il_string("effect-mismatch"),
+          il_string("The effect was begun with another request") },
+
+    [IL_P_EFFECT_SETTLED] =
+        { 409, il_string("effect-settled"),
+          il_string("The effect is settled already") },
+
+    [IL_P_EFFECT_KIND_IN_USE] =
+        { 409, il_string("effect-kind-in-use"),
+          il_string("The effect kind is in use") },
+
+    [IL_P_SEND_NOT_YOURS] =
+        { 409, il_string("send-not-yours"),
+          il_string("The send was another attempt's") },
+
     [IL_P_BODY_TOO_LARGE] =
         { 413, il_string("body-too-large"),
           il_string("The body is too large") },
@@ -147,9 +191,21 @@ static const il_problem_row_t  il_problems[] = {
     [IL_P_INTERNAL] =
         { 500, il_string("internal"), il_string("Internal error") },
 
+    [IL_P_PROVIDER_FAILED] =
+        { 502, il_string("provider-failed"),
+          il_string("The provider gave no whole answer") },
+
+    [IL_P_OUTCOME_UNRECORDED] =
+        { 503, il_string("outcome-unrecorded"),
+          il_string("The outcome could not be recorded") },
+
     [IL_P_UNAVAILABLE] =
         { 503, il_string("unavailable"),
           il_string("The service is temporarily unavailable") },
+
+    [IL_P_PROVIDER_TIMEOUT] =
+        { 504, il_string("provider-timeout"),
+          il_string("The provider did not answer in time") },
 };
 
 

@@ -25,6 +25,8 @@ typedef enum {
     IL_P_IDEMPOTENCY_KEY_MISSING,  /* 400 idempotency-key-missing */
     IL_P_IDEMPOTENCY_KEY_INVALID,  /* 400 idempotency-key-invalid */
     IL_P_FRESH_NOT_ALLOWED,        /* 400 fresh-not-allowed */
+    IL_P_EFFECT_NAME_INVALID,      /* 400 effect-name-invalid */
+    IL_P_SEND_UNKNOWN,             /* 400 send-unknown */
     IL_P_TOKEN_INVALID,            /* 401 token-invalid */
     IL_P_OWNER_TOKEN_INVALID,      /* 401 owner-token-invalid */
     IL_P_SIGNATURE_INVALID,        /* 401 signature-invalid */
@@ -32,6 +34,8 @@ typedef enum {
     IL_P_FORBIDDEN,                /* 403 forbidden */
     IL_P_NOT_FOUND,                /* 404 not-found */
     IL_P_KIND_UNKNOWN,             /* 404 kind-unknown */
+    IL_P_EFFECT_KIND_UNKNOWN,      /* 404 effect-kind-unknown */
+    IL_P_COMPENSATES_UNKNOWN,      /* 404 compensates-unknown */
     IL_P_METHOD_NOT_ALLOWED,       /* 405 method-not-allowed */
     IL_P_REQUEST_IN_PROGRESS,      /* 409 request-in-progress */
     IL_P_REQUEST_IN_PROGRESS_503,  /* 503, same name */
@@ -43,11 +47,21 @@ typedef enum {
     IL_P_FENCE_STALE,              /* 409 fence-stale */
     IL_P_JOB_CANCELED,             /* 409 job-canceled */
     IL_P_LEASE_EXPIRED,            /* 409 lease-expired */
+    IL_P_LEASE_TOO_SHORT,          /* 409 lease-too-short */
+    IL_P_EFFECT_IN_PROGRESS,       /* 409 effect-in-progress */
+    IL_P_EFFECT_UNSETTLED,         /* 409 effect-unsettled */
+    IL_P_EFFECT_MISMATCH,          /* 409 effect-mismatch */
+    IL_P_EFFECT_SETTLED,           /* 409 effect-settled */
+    IL_P_EFFECT_KIND_IN_USE,       /* 409 effect-kind-in-use */
+    IL_P_SEND_NOT_YOURS,           /* 409 send-not-yours */
     IL_P_BODY_TOO_LARGE,           /* 413 body-too-large */
     IL_P_IDEMPOTENCY_KEY_REUSED,   /* 422 idempotency-key-reused */
     IL_P_QUEUE_FULL,               /* 429 queue-full */
     IL_P_INTERNAL,                 /* 500 internal */
+    IL_P_PROVIDER_FAILED,          /* 502 provider-failed */
+    IL_P_OUTCOME_UNRECORDED,       /* 503 outcome-unrecorded */
     IL_P_UNAVAILABLE,              /* 503 unavailable */
+    IL_P_PROVIDER_TIMEOUT,         /* 504 provider-timeout */
     IL_P_MAX
 } il_problem_e;
 
