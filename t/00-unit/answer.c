@@ -436,7 +436,7 @@ static const problem_row_t  problem_rows[] = {
     { IL_P_COMPENSATES_UNKNOWN, 404, "compensates-unknown" },
     { IL_P_METHOD_NOT_ALLOWED, 405, "method-not-allowed" },
     { IL_P_REQUEST_IN_PROGRESS, 409, "request-in-progress" },
-    { IL_P_REQUEST_IN_PROGRESS_503, 503, "same" },
+    { IL_P_REQUEST_IN_PROGRESS_503, 503, "request-in-progress" },
     { IL_P_WORK_ACTIVE, 409, "work-active" },
     { IL_P_WORK_KIND, 409, "work-kind" },
     { IL_P_KIND_IN_USE, 409, "kind-in-use" },
