@@ -14,6 +14,20 @@ as $$
     where k.tenant = p_tenant and k.name = p_name and not k.deleted
 $$;
 
+-- effect_scope_of(effect_scope, when_completed): whose effects are the same
+-- effect: the work's (key and version), or the job's with its retries and
+-- reruns.  A kind that does not say has the work's if a result counts as the
+-- work done.
+create or replace function interlock.effect_scope_of(
+    p_scope text, p_when text)
+returns text
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(p_scope,
+        case p_when when 'return' then 'work' else 'job' end)
+$$;
+
 -- kind_doc(v): the JSON object that the API shows.
 create or replace function interlock.kind_doc(v interlock.kind_versions)
 returns text
@@ -29,7 +43,7 @@ as $$
         'cancel_grace', v.cancel_grace, 'max_attempts', v.max_attempts,
         'retry_for', v.retry_for, 'backoff', v.backoff,
         'max_backoff', v.max_backoff, 'on_lost', v.on_lost,
-        'result_check', v.result_check, 'max_waiting', v.max_waiting,
+        'result_check', v.result_check::json, 'max_waiting', v.max_waiting,
         'max_queued', v.max_queued, 'max_wait', v.max_wait,
         'limits', v.limits, 'priority', v.priority, 'order', v."order",
         'fair_by', v.fair_by, 'aging', v.aging,
@@ -40,5 +54,6 @@ as $$
 $$;
 
 revoke all on function interlock.kind_row(int, text) from public;
+revoke all on function interlock.effect_scope_of(text, text) from public;
 revoke all on function interlock.kind_doc(interlock.kind_versions)
     from public;

@@ -1,5 +1,30 @@
 -- 02_job_doc.sql: how a job is shown; before the files that use it.
 
+-- job_attempts(tenant, job): a JSON array of the job's last ten attempts that
+-- ended, oldest first; without those whose answer never reached a worker.
+-- Locks: none.
+create or replace function interlock.job_attempts(p_tenant int, p_job uuid)
+returns json
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return (
+        select json_agg(json_build_object(
+            'attempt', x.attempt, 'fence', x.fence, 'worker', x.worker,
+            'started_at', interlock.ts(x.granted_at),
+            'ended_at', interlock.ts(x.ended_at),
+            'call', x.call, 'error', x.error, 'step', x.step,
+            'log_url', x.log_url) order by x.fence)
+        from (select a.* from interlock.attempts a
+              where a.tenant = p_tenant and a.job_id = p_job
+                  and a.call <> 'unclaim'
+              order by a.fence desc limit 10) x);
+end
+$$;
+
 -- job_doc(j, progress, step): the JSON object of the API.  progress and step
 -- are those of its lease, if it runs.
 create or replace function interlock.job_doc(
@@ -29,20 +54,26 @@ as $$
         'log_url', j.log_url,
         'result_url', case when j.status = 'succeeded'
             then interlock.result_link(j.result_url, j.work_key) end,
-        'delivery', null,
+        'delivery', interlock.job_delivery(j),
         'superseded_by', j.superseded_by,
         'rerun_of', j.rerun_of,
         'source', j.source,
         'requested_by', j.requested_by,
         'reason', j.reason,
         'cancel_requested', j.ending and j.finished_at is null,
+        'assignee', j.assignee,
         'waits_for', case
             when j.status = 'parked' then 'room in its line'
+            when j.status = 'checking' then j.waits_on
+            when j.status = 'held' then 'decision'
+            when j.place = 'blocked' and j.waits_on is not null
+                then j.waits_on
             when j.place = 'blocked' then 'work key'
             when j.place = 'limited' then 'limit ' || j.limited_by
             when j.place = 'delayed' then 'time'
             when j.place = 'ready' then 'worker' end)::text
 $$;
 
+revoke all on function interlock.job_attempts(int, uuid) from public;
 revoke all on function interlock.job_doc(interlock.jobs, json, text)
     from public;

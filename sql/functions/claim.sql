@@ -18,13 +18,19 @@
 --
 -- Answers: one row a grant.  A claim id that has live leases gets just these
 -- again.  No row: nothing for that ord.
+-- step and checkpoint are the last ones that an earlier attempt left; earlier
+-- is a JSON array of the attempts that ended (job_attempts), effects one of
+-- the effects in the job's scope (effects_of_scope).  A first attempt costs
+-- nothing for these, save the look at the effects of its key if its scope is
+-- the work.
 create or replace function interlock.claim(
     p_claim_id uuid[], p_tenant int[], p_worker text[], p_kinds text[],
     p_max int[])
 returns table (ord int, attempt_id uuid, job_id uuid, attempt int, kind text,
     work_key text, fence bigint, expires_at timestamptz, remaining_ms bigint,
     lease_seconds int, token_exp timestamptz, payload bytea,
-    content_type text, headers text, traceparent text, waited_ms bigint)
+    content_type text, headers text, traceparent text, waited_ms bigint,
+    step text, checkpoint text, earlier text, effects text)
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
 set enable_seqscan = off
@@ -327,8 +333,13 @@ begin
             l.expires_at - clock_timestamp()) * 1000))::bigint,
         l.lease_seconds, l.runtime_end + interval '7 days',
         p.payload, p.content_type, p.headers, p.traceparent,
-        greatest(0, floor(extract(epoch from
-            l.granted_at - j.run_at) * 1000))::bigint
+        coalesce(l.waited_ms, 0)::bigint, l.step, l.checkpoint::text,
+        coalesce(case when j.started_at < l.granted_at
+            then interlock.job_attempts(l.tenant, l.job_id) end, '[]')::text,
+        coalesce(case when j.started_at < l.granted_at
+                or j.rerun_of is not null or k.scope = 'work'
+            then interlock.effects_of_scope(l.tenant, l.job_id) end,
+            '[]')::text
     from unnest(p_claim_id, p_tenant) with ordinality
         as u (claim_id, tenant, ord)
     cross join lateral (
@@ -337,9 +348,17 @@ begin
         order by x.granted_at
         limit 100000) l
     cross join lateral (
-        select x.order_key, x.run_at from interlock.jobs x
+        select x.order_key, x.started_at, x.rerun_of, x.kind_version
+        from interlock.jobs x
         where x.tenant = l.tenant and x.id = l.job_id
         limit 1) j
+    cross join lateral (
+        select interlock.effect_scope_of(x.effect_scope, x.when_completed)
+            as scope
+        from interlock.kind_versions x
+        where x.tenant = l.tenant and x.name = l.kind
+            and x.version = j.kind_version
+        limit 1) k
     cross join lateral (
         select x.* from interlock.payloads x
         where x.tenant = l.tenant and x.job_id = l.job_id
@@ -373,7 +392,7 @@ begin
         insert into interlock.leases (tenant, attempt_id, claim_id, job_id,
             kind, work_key, exclusive, fence, attempt, worker, granted_at,
             expires_at, runtime_end, lease_seconds, step, progress,
-            checkpoint, groups)
+            checkpoint, groups, renewed_at, waited_ms)
         select g.tenant, gen_random_uuid(), p_claim_id[g.ord], j.id, j.kind,
             j.work_key, j.exclusive,
             greatest(w.fence, w.fence_floor) + row_number() over (
@@ -382,7 +401,9 @@ begin
             v_now + make_interval(
                 secs => least(k.lease_seconds, k.max_runtime)),
             v_now + make_interval(secs => k.max_runtime),
-            k.lease_seconds, j.step, j.progress, j.checkpoint, j.groups
+            k.lease_seconds, j.step, j.progress, j.checkpoint, j.groups,
+            v_now, least(2147483647, greatest(0, floor(extract(epoch from
+                v_now - j.run_at) * 1000)))
         from unnest(p_ord, p_tenant, p_job) with ordinality
             as g (ord, tenant, job, n)
         cross join lateral (

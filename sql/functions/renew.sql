@@ -48,7 +48,9 @@ begin
                 and u.checkpoint is null as plain,
             l.job_id, l.fence as has_fence, l.kind, l.expires_at,
             l.runtime_end, l.lease_seconds, l.cancel_requested,
-            l.cancel_deadline
+            l.cancel_deadline, greatest(l.max_gap_ms, least(2147483647,
+                floor(extract(epoch from v_now - l.renewed_at) * 1000))::int)
+                as gap
         from unnest(p_tenant, p_job, p_attempt, p_fence, p_progress, p_step,
                     p_checkpoint)
             with ordinality as u (tenant, job, attempt, fence, progress,
@@ -80,11 +82,13 @@ begin
 
             if r.plain then
                 update interlock.leases x
-                set expires_at = v_end, renewals = x.renewals + 1
+                set expires_at = v_end, renewals = x.renewals + 1,
+                    renewed_at = v_now, max_gap_ms = r.gap
                 where x.tenant = r.tenant and x.attempt_id = r.attempt;
             else
                 update interlock.leases x
                 set expires_at = v_end, renewals = x.renewals + 1,
+                    renewed_at = v_now, max_gap_ms = r.gap,
                     progress = coalesce(r.progress::json, x.progress),
                     step = coalesce(r.step, x.step),
                     checkpoint = coalesce(r.checkpoint::json, x.checkpoint)

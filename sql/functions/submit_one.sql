@@ -82,7 +82,8 @@ begin
 
             update interlock.jobs j
             set status = 'superseded', place = null, retry_at = null,
-                superseded_by = s.request_id, finished_at = v_now
+                superseded_by = s.request_id, finished_at = v_now,
+                waits_on = null
             where j.tenant = s.tenant and j.id = d.supersede;
 
             a.superseded_job_id := d.supersede;

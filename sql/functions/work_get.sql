@@ -84,7 +84,7 @@ begin
         'waiting', coalesce(v_waiting, '[]'::json),
         'parked', coalesce(v_parked, '[]'::json),
         'result', v_result::json,
-        'effects', '{}'::json,
+        'effects', interlock.effects_summary(p_tenant, p_key),
         'decisions', coalesce(v_decisions, '{}'::json))::text;
 end
 $$;

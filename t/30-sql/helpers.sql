@@ -57,7 +57,8 @@ create function t.claim(
 returns table (ord int, attempt_id uuid, job_id uuid, attempt int, kind text,
     work_key text, fence bigint, expires_at timestamptz, remaining_ms bigint,
     lease_seconds int, token_exp timestamptz, payload bytea,
-    content_type text, headers text, traceparent text, waited_ms bigint)
+    content_type text, headers text, traceparent text, waited_ms bigint,
+    step text, checkpoint text, earlier text, effects text)
 language sql as $$
     select * from interlock.claim(
         array[t.rid(coalesce(claim, nextval('t.ids') + 1000000))],
@@ -191,7 +192,8 @@ begin
         interlock.kind_versions, interlock.kinds, interlock.limits,
         interlock.limit_groups, interlock.lease_groups, interlock.kind_pace,
         interlock.queue_looks, interlock.actions, interlock.publications,
-        interlock.refused_results, t.held;
+        interlock.refused_results,
+        interlock.redrive_plans, interlock.redrive_jobs, t.held;
 end
 $$;
 
