@@ -345,4 +345,23 @@ left join (select j.tenant, j.work_key, max(j.version) as version
     on x.tenant = w.tenant and x.work_key = w.work_key
 where w.max_version is distinct from x.version
 
+union all
+select 'a job waits for its result check, and nobody checks',
+    format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+where j.waits_on = 'result check' and j.status = 'checking'
+    and not exists (select from interlock.checks c
+                    where c.tenant = j.tenant and c.target = j.id
+                        and c.subject = 'job')
+
+union all
+select 'a result check of a job that does not wait for it',
+    format('%s/%s', c.tenant, c.target)
+from interlock.checks c
+left join interlock.jobs j on j.tenant = c.tenant and j.id = c.target
+where c.subject = 'job'
+    and (j.status is distinct from 'checking'
+         or j.waits_on is distinct from 'result check'
+         or j.work_key <> c.work_key)
+
 order by 1, 2;

@@ -133,6 +133,12 @@ begin
         a.groups := a.groups || v_groups;
     end if;
 
+    if j.kind in ('result-check', 'effect-check') and v_over then
+        select a.ended_jobs || x.ended_jobs, a.groups || x.groups
+        into a.ended_jobs, a.groups
+        from interlock.check_job_ended(l, j, p_call, p_result) x;
+    end if;
+
     insert into interlock.attempts (tenant, id, job_id, kind, work_key,
         fence, attempt, worker, granted_at, ended_at, renewals, call, digest,
         status, revision, retry_at, ended_jobs, error, retryable,

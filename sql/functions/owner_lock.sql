@@ -1,6 +1,7 @@
 -- owner_lock(tenants, attempts): locks what an attempt's end touches: the
--- works of these attempts in key order, then their leases by id, both
--- waiting.  Helper of finish and unclaim; they judge in later statements.
+-- works of these attempts in key order, and with them those of the jobs and
+-- effects that they look up; then their leases by id; all waiting.  Helper of
+-- finish and unclaim; they judge in later statements.
 -- Attempts that have no lease any more lock nothing.
 create or replace function interlock.owner_lock(
     p_tenant int[], p_attempt uuid[])
@@ -14,13 +15,20 @@ set enable_mergejoin = off
 as $$
 begin
     perform from (
-        select distinct l.tenant, l.work_key
+        select distinct l.tenant, y.work_key
         from unnest(p_tenant, p_attempt) u (tenant, attempt)
         cross join lateral (
-            select x.tenant, x.work_key from interlock.leases x
+            select x.tenant, x.work_key, x.kind, x.job_id
+            from interlock.leases x
             where x.tenant = u.tenant and x.attempt_id = u.attempt
             limit 1) l
-        order by l.tenant, l.work_key) k
+        cross join lateral (
+            select l.work_key
+            union all
+            select c.work_key from interlock.checks c
+            where l.kind in ('result-check', 'effect-check')
+                and c.tenant = l.tenant and c.job_id = l.job_id) y
+        order by l.tenant, y.work_key) k
     cross join lateral (
         select from interlock.works w
         where w.tenant = k.tenant and w.work_key = k.work_key

@@ -6,7 +6,8 @@ select * from no_plan();
 
 create temp table service (f text collate "C");
 insert into service values
-    ('claim'), ('expire'), ('explain'), ('finish'), ('job_cancel'),
+    ('checks_answer'), ('checks_hand_out'), ('checks_take'),
+    ('checks_unanswered'), ('claim'), ('expire'), ('explain'), ('finish'), ('job_cancel'),
     ('job_get'), ('jobs_list'), ('kind_delete'), ('kind_get'),
     ('kind_list'), ('kind_put'), ('limit_delete'), ('limit_get'),
     ('limit_list'), ('limit_put'), ('limits_sweep'), ('prune'), ('ready'),
