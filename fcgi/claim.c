@@ -254,6 +254,28 @@ il_claim_call(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n,
 }
 
 
+/* Woken for one kind, it may have found others. */
+
+static void
+il_claim_pass_on(il_claim_t *c, const il_db_result_t *res, int col)
+{
+    size_t    i, n;
+    il_str_t  kinds[IL_CLAIM_MAX];
+
+    if (!c->waits) {
+        return;
+    }
+
+    n = c->count < IL_CLAIM_MAX ? c->count : IL_CLAIM_MAX;
+
+    for (i = 0; i < n; i++) {
+        kinds[i] = il_db_cell(res, c->first + i, col);
+    }
+
+    il_park_pass_on(&c->wait, kinds, n);
+}
+
+
 /* Rows of one claim stand together: the function orders by ord. */
 
 static void
@@ -297,6 +319,7 @@ il_claim_deal(il_lane_t *lane, il_link_t *link, il_db_result_t *res,
         c = r->op;
 
         if (c->count > 0) {
+            il_claim_pass_on(c, res, kind);
             il_claim_leave(r);
             r->res = il_db_result_ref(res);
             r->step = il_claim_answer;

@@ -41,6 +41,7 @@ typedef struct {
 static const il_conf_setting_t  il_conf_settings[] = {
     { "listen", IL_CONF_TEXT, il_conf_at(listen), "", 0, 0 },
     { "dsn", IL_CONF_SECRET, il_conf_at(dsn), "", 0, 0 },
+    { "notify_dsn", IL_CONF_SECRET, il_conf_at(notify_dsn), "", 0, 0 },
     { "keys_dir", IL_CONF_TEXT, il_conf_at(keys_dir), "", 0, 0 },
     { "log", IL_CONF_TEXT, il_conf_at(log), "stderr", 0, 0 },
     { "log_level", IL_CONF_LEVEL, il_conf_at(log_level), "notice", 0, 0 },
@@ -473,8 +474,9 @@ il_conf_show(const il_conf_t *conf, FILE *out,
 
         if (s->type == IL_CONF_SECRET) {
             (void) fprintf(out, "%s = %s\n", s->name,
-                           describe(*il_conf_text(conf, s), buf,
-                                    sizeof(buf)));
+                           *il_conf_text(conf, s)[0] == '\0' ? ""
+                           : describe(*il_conf_text(conf, s), buf,
+                                      sizeof(buf)));
             continue;
         }
 

@@ -19,6 +19,7 @@
 typedef struct {
     char     *listen;               /* path of the unix socket */
     char     *dsn;                  /* libpq connection string */
+    char     *notify_dsn;           /* for LISTEN; "": dsn */
     char     *keys_dir;
     char     *log;                  /* a file, or "stderr" */
     char     *log_level;

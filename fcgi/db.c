@@ -562,6 +562,82 @@ il_db_script(il_db_t *db, const char *sql)
 }
 
 
+il_db_rc_e
+il_db_listen(il_db_t *db, const char *sql, int timeout_ms)
+{
+    il_db_rc_e       rc;
+    il_db_result_t  *res;
+
+    rc = il_db_call(db, sql, NULL, timeout_ms, &res);
+
+    if (rc == IL_DB_OK) {
+        il_db_result_free(res);
+    }
+
+    return rc;
+}
+
+
+/* How many were here. */
+
+static size_t
+il_db_told(il_db_t *db, void (*told)(const char *payload, void *arg),
+    void *arg)
+{
+    size_t     n;
+    PGnotify  *note;
+
+    for (n = 0; (note = PQnotifies(db->conn)) != NULL; n++) {
+        told(note->extra, arg);
+        PQfreemem(note);
+    }
+
+    return n;
+}
+
+
+int
+il_db_hear(il_db_t *db, int fd, int timeout_ms,
+    void (*told)(const char *payload, void *arg), void *arg)
+{
+    struct pollfd  p[2];
+
+    if (!db->open) {
+        return -1;
+    }
+
+    /* some may have come with the answer of a call */
+
+    if (il_db_told(db, told, arg) > 0) {
+        timeout_ms = 0;
+    }
+
+    p[0].fd = PQsocket(db->conn);
+    p[0].events = POLLIN;
+    p[0].revents = 0;
+    p[1].fd = fd;
+    p[1].events = POLLIN;
+    p[1].revents = 0;
+
+    if (poll(p, 2, timeout_ms) < 0 && errno != EINTR) {
+        (void) il_db_lost(db, strerror(errno));
+        return -1;
+    }
+
+    if (p[0].revents != 0
+        && (PQconsumeInput(db->conn) != 1
+            || PQstatus(db->conn) != CONNECTION_OK))
+    {
+        (void) il_db_lost(db, PQerrorMessage(db->conn));
+        return -1;
+    }
+
+    (void) il_db_told(db, told, arg);
+
+    return 0;
+}
+
+
 il_db_result_t *
 il_db_result_ref(il_db_result_t *res)
 {

@@ -114,6 +114,18 @@ il_db_rc_e il_db_call(il_db_t *db, const char *sql, il_db_args_t *args,
 il_db_rc_e il_db_script(il_db_t *db, const char *sql) IL_MUST_CHECK;
 
 
+/* Has this connection hear notifications: sql is a literal LISTEN.  Without
+ * an answer in timeout_ms the connection is closed. */
+il_db_rc_e il_db_listen(il_db_t *db, const char *sql, int timeout_ms)
+    IL_MUST_CHECK;
+
+/* Waits until a notification comes, or fd (-1: none) can be read, or for
+ * timeout_ms; hands each one's payload to told(payload, arg), which may not
+ * use db.  0, or -1 if the connection is lost. */
+int il_db_hear(il_db_t *db, int fd, int timeout_ms,
+    void (*told)(const char *payload, void *arg), void *arg) IL_MUST_CHECK;
+
+
 il_db_result_t *il_db_result_ref(il_db_result_t *res);
 void il_db_result_free(il_db_result_t *res);
 

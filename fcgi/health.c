@@ -6,6 +6,7 @@
 
 #include "log.h"
 #include "metrics.h"
+#include "notify.h"
 #include "park.h"
 #include "route.h"
 #include "server.h"
@@ -194,6 +195,7 @@ il_health_metrics_answer(il_req_t *r, const il_db_result_t *stats)
     il_metrics_gauge(b, "spool_depth",
                      "Submissions that wait for the database to come back.",
                      0);
+    il_notify_gauges(b);
     il_health_lanes(b);
     il_metrics_render(b, stats);
 

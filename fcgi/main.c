@@ -19,6 +19,7 @@
 #include "log.h"
 #include "loop.h"
 #include "metrics.h"
+#include "notify.h"
 #include "park.h"
 #include "req.h"
 #include "route.h"
@@ -234,12 +235,13 @@ il_main_start(void)
            && il_lane_start(&il_srv.read, &il_read_ops, conf,
                             (size_t) conf->read_connections) == 0
            && il_work_start((size_t) conf->threads) == 0
+           && il_notify_start() == 0
            && il_sweep_start() == 0 ? 0 : -1;
 }
 
 
-/* Lanes before workers: what lanes still hand out needs them.  The read lane
- * last: leases may have to be handed back. */
+/* Lanes before workers: what lanes still hand out needs them.  Then the read
+ * lane: leases may have to be handed back.  The others are told of that. */
 
 static void
 il_main_stop(void)
@@ -255,6 +257,7 @@ il_main_stop(void)
     il_lane_stop(&il_srv.look);
     il_work_stop();
     il_lane_stop(&il_srv.read);
+    il_notify_stop();
 
     il_loop_stop();
     il_park_free();

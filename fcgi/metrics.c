@@ -84,7 +84,10 @@ static const il_family_t  il_families[] = {
       "Claims whose answer could not be written.",
       { "kind", NULL, NULL }, NULL },
     { "jobs_expired_total", "Jobs that waited for longer than max_wait.",
-      { "kind", NULL, NULL }, NULL }
+      { "kind", NULL, NULL }, NULL },
+    { "notify_messages_total",
+      "Messages to and from the other interlockds of the database.",
+      { "direction", NULL, NULL }, NULL }
 };
 
 

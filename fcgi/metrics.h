@@ -27,6 +27,7 @@ typedef enum {
     IL_MT_DB_ERRORS,               /* class */
     IL_MT_CLAIMS_HANDED_BACK,      /* kind */
     IL_MT_JOBS_EXPIRED,            /* kind */
+    IL_MT_NOTIFY,                  /* direction */
     IL_MT_MAX
 } il_metric_e;
 

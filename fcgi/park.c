@@ -378,6 +378,7 @@ il_park_hinted(il_waiter_t *w)
     for (i = 0; i < w->nkinds; i++) {
         if (w->nodes[i].kind->credit > 0) {
             w->nodes[i].kind->credit--;
+            w->woken = w->nodes[i].kind;
             return 1;
         }
     }
@@ -402,6 +403,8 @@ il_park(il_waiter_t *w)
     }
 
     (void) pthread_mutex_lock(&il_pt.lock);
+
+    w->woken = NULL;
 
     if (il_park_hinted(w)) {
         (void) pthread_mutex_unlock(&il_pt.lock);

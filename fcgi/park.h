@@ -1,9 +1,10 @@
 /*
  * park.h: requests that wait, without a thread.
  *
- * Claims wait by (tenant, kind), job look-ups by job.  Hints of this process
- * wake them; what other processes do is found by a slow poll.  A hint is no
- * promise: whoever wakes asks the database, and waits again if it was wrong.
+ * Claims wait by (tenant, kind), job look-ups by job.  Hints wake them: of
+ * this process, and of others by notify.h; what those miss is found by a slow
+ * poll.  A hint is no promise: whoever wakes asks the database, and waits
+ * again if it was wrong.
  * One lock guards the table; it is never held while anything is written.
  */
 
@@ -53,6 +54,7 @@ struct il_waiter_s {
 
     il_pnode_t       *nodes;        /* nkinds of them */
     size_t            nkinds;
+    il_pkind_t       *woken;        /* the kind that a hint was about */
 };
 
 typedef struct {
@@ -78,20 +80,34 @@ void il_park_leave(il_waiter_t *w);
  * expire.  r belongs to the table afterwards. */
 void il_park(il_waiter_t *w);
 
-/* n jobs of that kind became runnable: wakes at most so many claims. */
-void il_park_hint(int32_t tenant, il_str_t kind, size_t n);
-
-/* The same for the names in a text[] cell, one job each. */
+/* For each name of a text[] cell: a job of that kind became runnable by a call
+ * of this process.  Wakes a claim here; if none waits, the other interlockds
+ * are told. */
 void il_park_hint_kinds(int32_t tenant, il_str_t kinds);
+
+/* The same for one kind. */
+void il_park_hint(int32_t tenant, il_str_t kind);
+
+/* Another interlockd says so of n jobs: wakes at most so many claims; 0: when
+ * the next one is due may have changed. */
+void il_park_told(int32_t tenant, il_str_t kind, size_t n);
 
 /* A job of that kind was claimed: with it the next one's time may be set. */
 void il_park_claimed(int32_t tenant, il_str_t kind);
 
-/* A job of that kind will be runnable at that time (wall clock, ms). */
+/* A woken claim has work of other kinds than that it was woken for: its hint
+ * goes to the next.  `kinds` are those that it has got. */
+void il_park_pass_on(il_waiter_t *w, const il_str_t *kinds, size_t n);
+
+/* A job of that kind will be runnable at that time (wall clock, ms), by a
+ * call of this process. */
 void il_park_hint_at(int32_t tenant, il_str_t kind, int64_t at);
 
-/* A job has ended; all those of a uuid[] cell have. */
+/* A job has ended: wakes who waits for it here. */
 void il_park_ended(const uint8_t job_id[IL_UUID_BYTES]);
+
+/* All those of a uuid[] cell have, by a call of this process: the others are
+ * told. */
 void il_park_ended_jobs(il_str_t jobs);
 
 /* Event thread: the peer of a watched connection is gone. */
@@ -106,8 +122,10 @@ size_t il_park_pairs(il_park_pair_t *pairs, size_t max);
 void il_park_found(const il_park_pair_t *pair, size_t ready, int64_t next);
 
 /* Sleeps until it is time for the poll: in at most ms, or when the next known
- * retry is due, or when il_park_stop was called (then -1). */
+ * retry is due, or when il_park_look (then 1) or il_park_stop (then -1) was
+ * called. */
 int il_park_sleep(int64_t ms);
+void il_park_look(void);
 void il_park_stop(void);
 
 /* Looks again for every job wait that has waited for ms. */

@@ -38,6 +38,7 @@ typedef struct {
     pthread_mutex_t    lock;
     pthread_cond_t     due;
     int                stop;
+    int                look;          /* everything is to be looked at */
     size_t             max;
     size_t             members;
     size_t             parked;

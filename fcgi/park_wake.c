@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "notify.h"
 #include "park_int.h"
 
 
@@ -28,29 +29,31 @@ il_park_wake_all(il_waiter_t *list, int expire)
 }
 
 
-/* Longest waiting first; with the lock held. */
+/* Longest waiting first; with the lock held.  *n is then how many are left
+ * over, for nobody was parked. */
 
 static il_waiter_t *
-il_park_take(il_pkind_t *k, size_t n)
+il_park_take(il_pkind_t *k, size_t *n)
 {
     il_waiter_t  *w, *list, **tail;
 
     list = NULL;
     tail = &list;
 
-    while (n > 0 && k->first != NULL) {
+    while (*n > 0 && k->first != NULL) {
         w = k->first->waiter;
         il_park_unpark(w);
+        w->woken = k;
         w->tnext = NULL;
         *tail = w;
         tail = &w->tnext;
-        n--;
+        (*n)--;
     }
 
     /* what is left is for those who are on their way */
 
-    if (n > 0) {
-        k->credit += n;
+    if (*n > 0) {
+        k->credit += *n;
 
         if (k->credit > k->members - k->parked) {
             k->credit = k->members - k->parked;
@@ -95,8 +98,10 @@ il_park_claimed(int32_t tenant, il_str_t kind)
 }
 
 
-void
-il_park_hint(int32_t tenant, il_str_t kind, size_t n)
+/* Wakes at most n claims.  How many hints were left over. */
+
+static size_t
+il_park_wake_kind(int32_t tenant, il_str_t kind, size_t n)
 {
     il_pkind_t   *k;
     il_waiter_t  *list;
@@ -107,13 +112,31 @@ il_park_hint(int32_t tenant, il_str_t kind, size_t n)
 
     k = il_park_kind(tenant, kind, 0);
     if (k != NULL) {
-        list = il_park_take(k, n);
+        list = il_park_take(k, &n);
         il_park_soon(k);
     }
 
     (void) pthread_mutex_unlock(&il_pt.lock);
 
     il_park_wake_all(list, 0);
+
+    return n;
+}
+
+
+void
+il_park_hint(int32_t tenant, il_str_t kind)
+{
+    if (il_park_wake_kind(tenant, kind, 1) > 0) {
+        il_notify_kind(tenant, kind, 1);
+    }
+}
+
+
+void
+il_park_told(int32_t tenant, il_str_t kind, size_t n)
+{
+    (void) il_park_wake_kind(tenant, kind, n);
 }
 
 
@@ -126,8 +149,31 @@ il_park_hint_kinds(int32_t tenant, il_str_t kinds)
     pos = 0;
 
     while (il_db_name_next(kinds, &pos, &name)) {
-        il_park_hint(tenant, name, 1);
+        il_park_hint(tenant, name);
     }
+}
+
+
+void
+il_park_pass_on(il_waiter_t *w, const il_str_t *kinds, size_t n)
+{
+    size_t       i;
+    il_pkind_t  *k = w->woken;
+
+    if (k == NULL) {
+        return;
+    }
+
+    /* w is still a member of it: it stays */
+
+    for (i = 0; i < n; i++) {
+        if (il_str_eq(il_cstr(k->name), kinds[i])) {
+            return;
+        }
+    }
+
+    w->woken = NULL;
+    il_park_hint(k->tenant, il_cstr(k->name));
 }
 
 
@@ -146,6 +192,8 @@ il_park_hint_at(int32_t tenant, il_str_t kind, int64_t at)
     }
 
     (void) pthread_mutex_unlock(&il_pt.lock);
+
+    il_notify_kind(tenant, kind, 0);
 }
 
 
@@ -189,6 +237,7 @@ il_park_ended_jobs(il_str_t jobs)
 
     while (il_db_uuid_next(jobs, &pos, id)) {
         il_park_ended(id);
+        il_notify_ended(id);
     }
 }
 
@@ -317,7 +366,8 @@ il_park_found(const il_park_pair_t *pair, size_t ready, int64_t next)
         away = k->members - k->parked;
         ready = ready > away ? ready - away : 0;
 
-        list = il_park_take(k, ready < k->parked ? ready : k->parked);
+        ready = ready < k->parked ? ready : k->parked;
+        list = il_park_take(k, &ready);
     }
 
     (void) pthread_mutex_unlock(&il_pt.lock);
@@ -360,7 +410,7 @@ il_park_soonest(int64_t ms)
 int
 il_park_sleep(int64_t ms)
 {
-    int              stop;
+    int              rc;
     int64_t          until, left, now;
     struct timespec  ts;
 
@@ -372,7 +422,7 @@ il_park_sleep(int64_t ms)
         now = il_now_ms();
         left = until - now;
 
-        if (left <= 0 || il_pt.stop) {
+        if (left <= 0 || il_pt.stop || il_pt.look) {
             break;
         }
 
@@ -387,11 +437,22 @@ il_park_sleep(int64_t ms)
         }
     }
 
-    stop = il_pt.stop;
+    rc = il_pt.stop ? -1 : il_pt.look;
+    il_pt.look = 0;
 
     (void) pthread_mutex_unlock(&il_pt.lock);
 
-    return stop ? -1 : 0;
+    return rc;
+}
+
+
+void
+il_park_look(void)
+{
+    (void) pthread_mutex_lock(&il_pt.lock);
+    il_pt.look = 1;
+    (void) pthread_cond_broadcast(&il_pt.due);
+    (void) pthread_mutex_unlock(&il_pt.lock);
 }
 
 

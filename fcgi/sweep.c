@@ -312,6 +312,7 @@ il_sweep_poll(il_link_t *link, il_park_pair_t *pairs, size_t n)
 static void *
 il_poll_main(void *arg)
 {
+    int              rc;
     size_t           n;
     il_link_t        link;
     il_park_pair_t  *pairs;
@@ -326,9 +327,9 @@ il_poll_main(void *arg)
         abort();
     }
 
-    while (il_park_sleep(IL_POLL_MS) == 0) {
+    while ((rc = il_park_sleep(IL_POLL_MS)) >= 0) {
 
-        il_park_relook(IL_POLL_MS);
+        il_park_relook(rc > 0 ? 0 : IL_POLL_MS);
 
         n = il_park_pairs(pairs, IL_POLL_PAIRS);
 

@@ -56,6 +56,12 @@ like($res->{out}, qr/^threads = 4$/m, 'a default');
 like($res->{out}, qr/^max_body = 33554432$/m, 'a size');
 like($res->{out}, qr/^db_deadline = 10000ms$/m, 'a time');
 
+like($res->{out}, qr/^notify_dsn = $/m, 'notify_dsn: as dsn, unless said');
+$res = interlockd('-c', $conf, '--show-config',
+    '--notify-dsn=host=/y port=6 user=v password=hunter2');
+like($res->{out}, qr/^notify_dsn = .*port=6.*$/m, 'where it leads');
+unlike($res->{out}, qr/hunter2/, 'without its password');
+
 spew($conf, $good . "# a comment\n\n  threads=7\nmax_body = 64k\n");
 my $show = sub {
     my ($name, @args) = @_;

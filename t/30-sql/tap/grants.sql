@@ -12,8 +12,8 @@ insert into service values
     ('kind_list'), ('kind_put'), ('limit_delete'), ('limit_get'),
     ('limit_list'), ('limit_put'), ('limits_sweep'), ('prune'), ('ready'),
     ('recover'), ('renew'), ('results_list'), ('runnable'), ('stats'),
-    ('submit'), ('tenant_find'), ('token_find'), ('unclaim'), ('work_get'),
-    ('work_publish'), ('work_result');
+    ('submit'), ('tenant_find'), ('token_find'), ('unclaim'), ('wake_send'),
+    ('work_get'), ('work_publish'), ('work_result');
 
 create temp view funcs as
 select p.oid, p.proname::text as name, p.prosecdef, p.proconfig, p.proowner

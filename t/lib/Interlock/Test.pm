@@ -20,6 +20,7 @@ use File::Basename qw(dirname);
 use File::Path qw(remove_tree);
 use File::Temp qw(tempdir tempfile);
 use IO::Socket::INET;
+use IO::Socket::UNIX;
 use JSON::PP ();
 use MIME::Base64 qw(decode_base64 encode_base64);
 use POSIX ();
@@ -211,6 +212,33 @@ sub kill_backend {
 }
 
 sub restart_backend { $_[0]->kill_backend('TERM') }
+
+# another_backend(NAME, setting => value…): one more interlockd of the same
+# database, as the instance's own but for these settings, its socket and its
+# log (log/NAME.log); answers { pid, socket } once it takes connections.  It is
+# killed at the end of the test.
+sub another_backend {
+    my ($self, $name, %set) = @_;
+
+    # the instance's user may write here
+    my $socket = "$self->{dir}/$name.sock";
+    unlink $socket;
+    my @args = ('-c', "$self->{dir}/interlockd.conf", "--listen=$socket",
+        '--pid=', "--log=$self->{dir}/log/$name.log",
+        map { "--$_=$set{$_}" } sort keys %set);
+    my $program = $ENV{INTERLOCKD} // "$self->{build}/interlockd";
+    my $pid = fork() // die "fork: $!";
+    if (!$pid) {
+        setpgrp 0, 0;
+        open STDIN, '<', '/dev/null';
+        exec $program, @args or POSIX::_exit(127);
+    }
+    push @{ $self->{spawned} }, $pid;
+    push @{ $self->{logs} }, $name;
+    $self->wait_for(sub { IO::Socket::UNIX->new(Peer => $socket) }, 15,
+        "interlockd $name");
+    return { pid => $pid, socket => $socket };
+}
 
 # wait_for(sub, seconds, what): until the sub says true, whose value it
 # answers; dies when the time is over.
@@ -553,7 +581,9 @@ sub log_complaints {
     my ($self) = @_;
 
     my @bad;
-    for my $name (qw(error nginx interlockd postgres)) {
+    for my $name (qw(error nginx interlockd postgres),
+        @{ $self->{logs} // [] })
+    {
         my $kept = 0;
         for my $line (split /\n/, $self->log($name)) {
             # a sanitizer's report goes on for some lines
