@@ -13,6 +13,7 @@ extern const il_cmd_t  il_cmd_result;
 extern const il_cmd_t  il_cmd_show;
 extern const il_cmd_t  il_cmd_cancel;
 extern const il_cmd_t  il_cmd_work;
+extern const il_cmd_t  il_cmd_progress;
 extern const il_cmd_t  il_cmd_verify;
 extern const il_cmd_t  il_cmd_kind_list;
 extern const il_cmd_t  il_cmd_kind_get;

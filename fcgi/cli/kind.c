@@ -2,17 +2,14 @@
  * kind.c: kinds of work over HTTP (operator's token).
  */
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "call.h"
 #include "cmds.h"
-#include "http.h"
-#include "il_answer.h"
 #include "il_json.h"
 #include "il_key.h"
 
 #define IL_KIND_DOC_MAX  (1024 * 1024)
-#define IL_KIND_TIMEOUT  30000
 
 
 typedef struct {
@@ -63,9 +60,7 @@ static int
 il_kind_call(const il_common_t *c, const char *method, const char *name,
     il_str_t body)
 {
-    int        rc;
-    char       path[sizeof("/v1/kinds/") + 3 * IL_NAME_MAX];
-    il_http_t  h;
+    char  path[sizeof("/v1/kinds/") + 3 * IL_NAME_MAX];
 
     (void) snprintf(path, sizeof(path), "/v1/kinds");
 
@@ -79,25 +74,7 @@ il_kind_call(const il_common_t *c, const char *method, const char *name,
         (void) snprintf(path, sizeof(path), "/v1/kinds/%s", name);
     }
 
-    rc = il_http_open(&h, c, 1);
-
-    if (rc == 0) {
-        rc = il_http_call(&h, method, path, body, IL_KIND_TIMEOUT);
-        rc = il_http_check(&h, rc, c->json);
-
-        if (rc == 0 && h.answer.body.len != 0) {
-            if (c->json) {
-                il_out_line(stdout, il_buf_str(&h.answer.body));
-
-            } else {
-                il_out_human(stdout, il_buf_str(&h.answer.body));
-            }
-        }
-    }
-
-    il_http_close(&h);
-
-    return il_out_end(rc);
+    return il_call(c, method, path, body);
 }
 
 

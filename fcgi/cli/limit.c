@@ -4,13 +4,9 @@
 
 #include <string.h>
 
+#include "call.h"
 #include "cmds.h"
-#include "http.h"
-#include "il_answer.h"
 #include "il_json.h"
-
-#define IL_LIMIT_NAME_MAX  255
-#define IL_LIMIT_TIMEOUT   30000    /* ms */
 
 
 typedef struct {
@@ -76,49 +72,20 @@ static int
 il_limit_call(const il_common_t *c, const char *method, const char *name,
     il_str_t body)
 {
-    int        rc;
-    char       enc[3 * IL_LIMIT_NAME_MAX];
-    size_t     len;
-    il_buf_t   path;
-    il_http_t  h;
+    int       rc;
+    il_buf_t  path;
 
     memset(&path, 0, sizeof(path));
     il_buf_puts(&path, "/v1/limits");
-
-    if (name != NULL) {
-        len = il_path_encode(enc, sizeof(enc), il_cstr(name));
-
-        if (len == 0) {
-            il_err("not a name of a limit (1 to %d bytes): %s",
-                   IL_LIMIT_NAME_MAX, name);
-            il_buf_free(&path);
-            return EX_USAGE;
-        }
-
-        il_buf_puts(&path, "/");
-        il_buf_add(&path, enc, len);
-    }
-
-    rc = il_http_open(&h, c, 1);
+    rc = (name == NULL) ? 0 : il_call_name(&path, name, "a limit");
 
     if (rc == 0) {
-        rc = il_http_call(&h, method, path.data, body, IL_LIMIT_TIMEOUT);
-        rc = il_http_check(&h, rc, c->json);
-
-        if (rc == 0 && h.answer.body.len != 0) {
-            if (c->json) {
-                il_out_line(stdout, il_buf_str(&h.answer.body));
-
-            } else {
-                il_out_human(stdout, il_buf_str(&h.answer.body));
-            }
-        }
+        rc = il_call(c, method, path.data, body);
     }
 
-    il_http_close(&h);
     il_buf_free(&path);
 
-    return il_out_end(rc);
+    return rc;
 }
 
 

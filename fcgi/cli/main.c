@@ -25,6 +25,7 @@ static const il_cmd_t *const  il_cmds[] = {
     &il_cmd_show,
     &il_cmd_cancel,
     &il_cmd_work,
+    &il_cmd_progress,
     &il_cmd_verify,
     &il_cmd_kind_list,
     &il_cmd_kind_get,

@@ -90,8 +90,8 @@ const il_cmd_t  il_cmd_work = {
     "Takes jobs and runs COMMAND for each: the payload on standard input, the\n"
     "result from standard output.  The lease is renewed meanwhile.  Exit code\n"
     "of COMMAND: 0 done; 64-73 and 76-78 failed for good; 75 and all others\n"
-    "failed, to be retried.  When the lease is lost or the job canceled, its\n"
-    "process group gets SIGTERM, then SIGKILL.\n\n"
+    "failed, to be retried.  When the lease is lost or the job canceled, all\n"
+    "that it has started gets SIGTERM, then SIGKILL.\n\n"
     "On SIGTERM or SIGINT it takes nothing more, lets commands end for the\n"
     "time of --drain, then stops them and hands their jobs back.  A second\n"
     "signal does that at once.\n\n"
@@ -568,14 +568,11 @@ il_work(void *opts, const il_args_t *args)
 
     m->signals = il_worker_signal_fd();
     w.event = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
-    w.keeper = il_work_keeper_start(w.grace_ms);
     m->multi = curl_multi_init();
     m->idle_since = il_boottime_ms();
     il_backoff_init(&m->backoff, 200, 15000);
 
-    if (m->signals == -1 || w.event == -1 || w.keeper == -1
-        || m->multi == NULL)
-    {
+    if (m->signals == -1 || w.event == -1 || m->multi == NULL) {
         il_err("cannot start: %s", strerror(errno));
         rc = EX_OSERR;
 
@@ -591,7 +588,6 @@ il_work(void *opts, const il_args_t *args)
 
     (void) curl_multi_cleanup(m->multi);
     il_http_close(&m->claim);
-    (void) close(w.keeper);
     (void) close(w.event);
     (void) close(m->signals);
     (void) pthread_mutex_destroy(&w.stderr_lock);

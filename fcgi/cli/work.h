@@ -4,10 +4,12 @@
  *   work.c         options, signals, claims (main thread)
  *   work_job.c     one job from its lease to its end (a thread a job)
  *   work_report.c  tells the server how it ended (called by that)
- *   work_child.c   the command: start, feed, read, kill (called by that)
+ *   work_child.c   the command: feed, read, stop (called by that)
+ *   work_env.c     what the command gets beside its standard input
+ *   work_ward.c    a process a job that starts the command and ends all of it
+ *   work_tree.c    finds what descends from that process
  *   work_renew.c   renews all leases (a thread of its own, which neither
  *                  writes to standard error nor waits for any child)
- *   work_keeper.c  a process that ends the children of a worker that died
  *
  * Fields marked (L) are under il_work_t.lock.  Nothing is called with the
  * lock held that could block.
@@ -67,6 +69,10 @@ struct il_work_job_s {
     char            *content_type;  /* NULL: none; so the next two */
     char            *headers;
     char            *traceparent;
+    char            *step;          /* of an earlier attempt; so the rest */
+    char            *checkpoint;    /* JSON text, or the text of a string */
+    char            *attempts;      /* JSON */
+    char            *effects;       /* JSON */
     il_buf_t         payload;       /* wiped once the child has it */
     int64_t          lease_ms;
 
@@ -102,7 +108,6 @@ struct il_work_s {
     pthread_t           renew_thread;
 
     int                 event;      /* eventfd: a job's thread is done */
-    int                 keeper;     /* pipe to the keeper, or -1 */
     pthread_mutex_t     stderr_lock;
 };
 
@@ -169,13 +174,76 @@ void il_work_renew_wake(il_work_t *w);
 void il_work_renew_stop(il_work_t *w);
 
 
-/* work_keeper.c */
+/* work_env.c */
 
-/* Forks the keeper; call it before any thread is started.  The writing end
- * of its pipe, or -1. */
-int il_work_keeper_start(int64_t grace_ms);
+/* Files handed to the command as open descriptors: checkpoint, attempts,
+ * effects. */
+#define IL_WARD_FILES    3
+#define IL_WARD_FILE_FD  3          /* the first one's number there */
 
-/* add 1: this process group is ours, 0: it is no more.  Async-signal-safe. */
-void il_work_keeper_tell(int keeper, pid_t pgid, int add);
+/* Our environment, with what this job has of its own; ends with NULL.  Free
+ * it with il_work_environ_free(), which wipes it. */
+char **il_work_environ(const il_work_job_t *job);
+void il_work_environ_free(char **env);
+
+/* Files in memory with those of the three that the job has; -1 for the
+ * others.  0, or errno.  The caller closes them. */
+int il_work_files(const il_work_job_t *job, int files[IL_WARD_FILES]);
+
+
+/* work_ward.c */
+
+typedef enum {
+    IL_WARD_STARTED = 1,            /* pid: the command's */
+    IL_WARD_FAILED,                 /* code: errno */
+    IL_WARD_EXITED                  /* code: exit code or signal */
+} il_ward_what_e;
+
+typedef struct {
+    il_ward_what_e  what;
+    pid_t           pid;
+    int             code;
+    int             signaled;
+} il_ward_msg_t;
+
+typedef struct {
+    char   **command;               /* ends with NULL; so env */
+    char   **env;
+    int      std[3];                /* the command's standard descriptors */
+    int      file[IL_WARD_FILES];   /* -1: none */
+    int64_t  grace_ms;              /* should the worker die */
+} il_ward_spec_t;
+
+typedef struct {
+    int    ctl;                     /* readable: il_ward_read(); -1: closed */
+    pid_t  pid;
+    pid_t  command;                 /* also its group's number */
+} il_ward_t;
+
+/* Orders: SIGTERM to all, or SIGKILL until nothing is left. */
+#define IL_WARD_TERM  'T'
+#define IL_WARD_KILL  'K'
+
+/* Starts the command.  0, or the errno that says why not; call il_ward_end()
+ * in either case. */
+int il_ward_start(il_ward_t *ward, const il_ward_spec_t *spec);
+
+void il_ward_tell(const il_ward_t *ward, char order);
+
+/* 1: msg is filled; 0: the ward has gone, and with it all that the command
+ * had started; -1: nothing to read. */
+int il_ward_read(il_ward_t *ward, il_ward_msg_t *msg);
+
+/* Ends what is left and waits for it, at most 10 seconds.  0, or -1 if
+ * something could not be ended in that time. */
+int il_ward_end(il_ward_t *ward);
+
+
+/* work_tree.c */
+
+/* Sends a signal to everything that descends from the calling process, which
+ * must have one thread and be a child subreaper.  How many they were, or -1
+ * if /proc cannot be read.  Async-signal-safe. */
+int il_tree_signal(int sig);
 
 #endif /* IL_CLI_WORK_H */

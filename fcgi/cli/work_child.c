@@ -1,10 +1,8 @@
 /*
  * work_child.c: the command of one job.
  *
- * It runs in a session and process group of its own, so that stopping it
- * stops what it started, too.  Its first process is not reaped before the
- * group was killed: as long as that is a zombie, the group's number cannot
- * become somebody else's.
+ * A process of its own (work_ward.c) starts it and ends it with all that it
+ * has started; this here is the worker's side: the pipes, and when to stop.
  *
  * Standard output is kept up to a bound and read on beyond it (a command that
  * writes a gigabyte must not hang); of standard error the last bytes are kept
@@ -12,7 +10,7 @@
  */
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE                 /* pipe2(), execvpe() */
+#define _GNU_SOURCE                 /* pipe2(), strchrnul() */
 #endif
 
 #include <errno.h>
@@ -23,9 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "work.h"
@@ -34,16 +29,17 @@
  * still hold its pipes. */
 #define IL_CHILD_DRAIN_MS  500
 
-extern char  **environ;
+/* Left of a cancel's grace for telling the server. */
+#define IL_CHILD_REPORT_MS  1000
 
-enum { IL_FD_PID = 0, IL_FD_EVENT, IL_FD_IN, IL_FD_OUT, IL_FD_ERR, IL_FD_PASS,
+enum { IL_FD_WARD = 0, IL_FD_EVENT, IL_FD_IN, IL_FD_OUT, IL_FD_ERR, IL_FD_PASS,
        IL_FD_N };
 
 typedef struct {
     il_work_job_t    *job;
     il_work_child_t  *child;
-    pid_t             pid;
-    int               pidfd;
+    il_ward_t         ward;
+    int               gone;         /* the ward is; so all else */
     int               in;           /* pipes, our ends; -1 when closed */
     int               out;
     int               err;
@@ -55,132 +51,6 @@ typedef struct {
     int               killed;
     int64_t           drain_until;  /* after the exit, ms */
 } il_child_run_t;
-
-
-static char *
-il_child_env(const char *name, const char *value)
-{
-    il_buf_t  b;
-
-    memset(&b, 0, sizeof(b));
-    il_buf_puts(&b, name);
-    il_buf_puts(&b, "=");
-    il_buf_puts(&b, value);
-
-    return b.data;
-}
-
-
-/* Our environment without what this job has of its own. */
-static char **
-il_child_environ(const il_work_job_t *job)
-{
-    char    **env;
-    size_t    i, k, n, len;
-
-    const struct {
-        const char  *name;
-        const char  *value;
-    } vars[] = {
-        { "INTERLOCK_JOB_ID", job->job_id },
-        { "INTERLOCK_KIND", job->kind },
-        { "INTERLOCK_WORK_KEY", job->work_key },
-        { "INTERLOCK_FENCE", job->fence },
-        { "INTERLOCK_ATTEMPT", job->attempt },
-        { "INTERLOCK_OWNER_TOKEN", job->owner_token },
-        { "INTERLOCK_URL", job->work->base },
-        { "INTERLOCK_CONTENT_TYPE", job->content_type },
-        { "INTERLOCK_HEADERS", job->headers },
-        { "TRACEPARENT", job->traceparent },
-    };
-
-    for (n = 0; environ[n] != NULL; n++) { /* void */ }
-
-    env = il_xalloc(n + sizeof(vars) / sizeof(vars[0]) + 1, sizeof(char *));
-    k = 0;
-
-    for (i = 0; i < sizeof(vars) / sizeof(vars[0]); i++) {
-        if (vars[i].value != NULL) {
-            env[k++] = il_child_env(vars[i].name, vars[i].value);
-        }
-    }
-
-    for (n = 0; environ[n] != NULL; n++) {
-        for (i = 0; i < sizeof(vars) / sizeof(vars[0]); i++) {
-            len = strlen(vars[i].name);
-
-            if (strncmp(environ[n], vars[i].name, len) == 0
-                && environ[n][len] == '=')
-            {
-                break;
-            }
-        }
-
-        if (i == sizeof(vars) / sizeof(vars[0])) {
-            env[k++] = il_xstrndup(environ[n], strlen(environ[n]));
-        }
-    }
-
-    return env;
-}
-
-
-static void
-il_child_environ_free(char **env)
-{
-    for (size_t i = 0; env[i] != NULL; i++) {
-        explicit_bzero(env[i], strlen(env[i]));
-        free(env[i]);
-    }
-
-    free(env);
-}
-
-
-/* In the child, between fork and exec: async-signal-safe calls only. */
-static void
-il_child_exec(const il_work_job_t *job, char **env, const int *fds,
-    int report, pid_t parent)
-{
-    int               e;
-    sigset_t          set;
-    struct sigaction  sa;
-
-    (void) setsid();
-
-    if (job->work->keeper != -1) {
-        il_work_keeper_tell(job->work->keeper, getpid(), 1);
-    }
-
-    /* if the worker dies now or later */
-
-    (void) prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
-
-    if (getppid() != parent) {
-        _exit(127);
-    }
-
-    memset(&sa, 0, sizeof(sa));
-    sa.sa_handler = SIG_DFL;
-    (void) sigaction(SIGPIPE, &sa, NULL);
-    (void) sigemptyset(&set);
-    (void) sigprocmask(SIG_SETMASK, &set, NULL);
-
-    if (dup2(fds[0], STDIN_FILENO) != -1
-        && dup2(fds[3], STDOUT_FILENO) != -1
-        && dup2(fds[5], STDERR_FILENO) != -1)
-    {
-        (void) execvpe(job->work->command[0], job->work->command, env);
-    }
-
-    e = errno;
-
-    while (write(report, &e, sizeof(e)) == -1 && errno == EINTR) {
-        /* void */
-    }
-
-    _exit(127);
-}
 
 
 static void
@@ -197,61 +67,47 @@ il_child_close(int *fd)
 static int
 il_child_start(il_child_run_t *run)
 {
-    int      e, i, report[2], fds[6];
-    char   **env;
-    pid_t    parent;
-    ssize_t  n;
+    int              e, i, fds[6];
+    il_ward_spec_t   spec;
 
     for (i = 0; i < 6; i++) {
         fds[i] = -1;
     }
 
+    memset(&spec, 0, sizeof(spec));
+    e = il_work_files(run->job, spec.file);
+
     /* in: 0 theirs, 1 ours; out: 2 ours, 3 theirs; err: 4 ours, 5 theirs */
 
-    if (pipe2(fds, O_CLOEXEC) != 0 || pipe2(fds + 2, O_CLOEXEC) != 0
-        || pipe2(fds + 4, O_CLOEXEC) != 0 || pipe2(report, O_CLOEXEC) != 0)
+    if (e == 0
+        && (pipe2(fds, O_CLOEXEC) != 0 || pipe2(fds + 2, O_CLOEXEC) != 0
+            || pipe2(fds + 4, O_CLOEXEC) != 0))
     {
         e = errno;
-
-        for (i = 0; i < 6; i++) {
-            il_child_close(&fds[i]);
-        }
-
-        return e;
     }
-
-    env = il_child_environ(run->job);
-    parent = getpid();
-    run->pid = fork();
-
-    if (run->pid == 0) {
-        il_child_exec(run->job, env, fds, report[1], parent);
-    }
-
-    e = (run->pid == -1) ? errno : 0;
-    il_child_environ_free(env);
-    il_child_close(&fds[0]);
-    il_child_close(&fds[3]);
-    il_child_close(&fds[5]);
-    il_child_close(&report[1]);
 
     run->in = fds[1];
     run->out = fds[2];
     run->err = fds[4];
 
     if (e == 0) {
-        do {
-            n = read(report[0], &e, sizeof(e));
-        } while (n == -1 && errno == EINTR);
+        spec.command = run->job->work->command;
+        spec.env = il_work_environ(run->job);
+        spec.std[0] = fds[0];
+        spec.std[1] = fds[3];
+        spec.std[2] = fds[5];
+        spec.grace_ms = run->job->work->grace_ms;
 
-        e = (n == (ssize_t) sizeof(e)) ? e : 0;
+        e = il_ward_start(&run->ward, &spec);
+        il_work_environ_free(spec.env);
     }
 
-    il_child_close(&report[0]);
+    il_child_close(&fds[0]);
+    il_child_close(&fds[3]);
+    il_child_close(&fds[5]);
 
-    if (e == 0) {
-        run->pidfd = pidfd_open(run->pid, 0);
-        e = (run->pidfd == -1) ? errno : 0;
+    for (i = 0; i < IL_WARD_FILES; i++) {
+        il_child_close(&spec.file[i]);
     }
 
     if (e == 0
@@ -380,36 +236,72 @@ il_child_pass(il_child_run_t *run)
 }
 
 
+/* SIGTERM now, SIGKILL after the grace; for a job to be canceled so early
+ * that the server still hears of it before it ends the job by itself. */
 static void
-il_child_stop(il_child_run_t *run, int64_t now)
+il_child_stop(il_child_run_t *run, il_work_why_e why, int64_t now)
 {
-    if (run->kill_at == 0) {
-        (void) kill(-run->pid, SIGTERM);
-        (void) kill(-run->pid, SIGCONT);    /* a stopped one would not hear */
-        run->kill_at = now + run->job->work->grace_ms;
+    int64_t         left, kill_at;
+    il_work_job_t  *job;
+
+    if (run->kill_at != 0) {
+        return;
     }
+
+    job = run->job;
+    kill_at = now + job->work->grace_ms;
+
+    if (why == IL_WORK_CANCELED) {
+        (void) pthread_mutex_lock(&job->work->lock);
+        left = job->deadline - now;
+        (void) pthread_mutex_unlock(&job->work->lock);
+
+        left -= left / 4 < IL_CHILD_REPORT_MS ? left / 4 : IL_CHILD_REPORT_MS;
+        left = left < 0 ? 0 : left;
+        kill_at = now + left < kill_at ? now + left : kill_at;
+    }
+
+    il_ward_tell(&run->ward, IL_WARD_TERM);
+    run->kill_at = kill_at;
 }
 
 
-/* The first process has ended; it stays a zombie for now. */
+/* The command has ended, or its ward has. */
 static void
-il_child_exited(il_child_run_t *run, int64_t now)
+il_child_told(il_child_run_t *run, int64_t now)
 {
-    siginfo_t  info;
+    int            rc;
+    il_ward_msg_t  msg;
 
-    memset(&info, 0, sizeof(info));
+    rc = il_ward_read(&run->ward, &msg);
 
-    if (waitid(P_PID, (id_t) run->pid, &info, WEXITED|WNOWAIT|WNOHANG) != 0
-        || info.si_pid == 0)
-    {
+    if (rc == -1) {
+        return;
+    }
+
+    run->gone = (rc == 0);
+
+    if (run->exited) {
         return;
     }
 
     run->exited = 1;
-    run->child->signaled = (info.si_code != CLD_EXITED);
-    run->child->code = info.si_status;
 
-    /* told to stop: the others of the group have their grace, too */
+    if (rc == 0) {
+
+        /* somebody killed the ward; the kernel kills the command for that,
+         * not the others of its group */
+
+        (void) kill(-run->ward.command, SIGKILL);
+        run->child->signaled = 1;
+        run->child->code = SIGKILL;
+
+    } else {
+        run->child->signaled = msg.signaled;
+        run->child->code = msg.code;
+    }
+
+    /* told to stop: what it started has its grace, too */
 
     run->drain_until = (run->kill_at != 0) ? run->kill_at
                                            : now + IL_CHILD_DRAIN_MS;
@@ -447,8 +339,8 @@ il_child_poll(il_child_run_t *run, int timeout)
     eventfd_t      count;
     struct pollfd  p[IL_FD_N];
 
-    p[IL_FD_PID].fd = run->exited ? -1 : run->pidfd;
-    p[IL_FD_PID].events = POLLIN;
+    p[IL_FD_WARD].fd = run->gone ? -1 : run->ward.ctl;
+    p[IL_FD_WARD].events = POLLIN;
     p[IL_FD_EVENT].fd = run->job->event;
     p[IL_FD_EVENT].events = POLLIN;
     p[IL_FD_IN].fd = run->in;
@@ -484,8 +376,8 @@ il_child_poll(il_child_run_t *run, int timeout)
         il_child_pass(run);
     }
 
-    if (p[IL_FD_PID].revents) {
-        il_child_exited(run, il_boottime_ms());
+    if (p[IL_FD_WARD].revents) {
+        il_child_told(run, il_boottime_ms());
     }
 }
 
@@ -493,17 +385,19 @@ il_child_poll(il_child_run_t *run, int timeout)
 static void
 il_child_loop(il_child_run_t *run)
 {
-    int64_t  now;
+    int64_t         now;
+    il_work_why_e   why;
 
     for ( ;; ) {
         now = il_boottime_ms();
+        why = il_work_job_why(run->job);
 
-        if (il_work_job_why(run->job) != IL_WORK_GO) {
-            il_child_stop(run, now);
+        if (why != IL_WORK_GO) {
+            il_child_stop(run, why, now);
         }
 
         if (run->kill_at != 0 && !run->killed && now >= run->kill_at) {
-            (void) kill(-run->pid, SIGKILL);
+            il_ward_tell(&run->ward, IL_WARD_KILL);
             run->killed = 1;
         }
 
@@ -519,20 +413,6 @@ il_child_loop(il_child_run_t *run)
 }
 
 
-/* Nothing of the group outlives this; then the zombie goes. */
-static void
-il_child_reap(il_child_run_t *run)
-{
-    (void) kill(-run->pid, SIGKILL);
-
-    if (run->job->work->keeper != -1) {
-        il_work_keeper_tell(run->job->work->keeper, run->pid, 0);
-    }
-
-    while (waitpid(run->pid, NULL, 0) == -1 && errno == EINTR) { /* void */ }
-}
-
-
 void
 il_work_child_run(il_work_job_t *job, il_work_child_t *child)
 {
@@ -544,8 +424,7 @@ il_work_child_run(il_work_job_t *job, il_work_child_t *child)
     memset(&run, 0, sizeof(run));
     run.job = job;
     run.child = child;
-    run.pid = -1;
-    run.pidfd = -1;
+    run.ward.ctl = -1;
     run.in = -1;
     run.out = -1;
     run.err = -1;
@@ -557,11 +436,10 @@ il_work_child_run(il_work_job_t *job, il_work_child_t *child)
         il_child_loop(&run);
     }
 
-    if (run.pid > 0) {
-        il_child_reap(&run);
+    if (il_ward_end(&run.ward) != 0) {
+        il_work_say(job, "left processes behind that cannot be ended", NULL);
     }
 
-    il_child_close(&run.pidfd);
     il_child_close(&run.in);
     il_child_close(&run.out);
     il_child_close(&run.err);

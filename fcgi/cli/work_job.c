@@ -87,6 +87,31 @@ il_job_headers(const il_json_value_t *v)
 }
 
 
+/* JSON text as it stands, but a string's text; NULL for nothing: null, or an
+ * empty list. */
+static char *
+il_job_text(const il_json_value_t *v)
+{
+    char             *text;
+    size_t            pos;
+    il_str_t          name;
+    il_json_value_t   item;
+
+    pos = 0;
+
+    if (v->type == IL_JSON_NULL
+        || (v->type == IL_JSON_ARRAY
+            && !il_json_next(*v, &pos, &name, &item)))
+    {
+        return NULL;
+    }
+
+    text = (v->type == IL_JSON_STRING) ? il_job_scalar(v) : NULL;
+
+    return text != NULL ? text : il_xstrndup(v->raw.data, v->raw.len);
+}
+
+
 /* One member of the lease; one pass, for a payload may be large. */
 static int
 il_job_member(il_work_job_t *job, il_str_t name, const il_json_value_t *v)
@@ -106,6 +131,16 @@ il_job_member(il_work_job_t *job, il_str_t name, const il_json_value_t *v)
         { "owner_token", &job->owner_token },
         { "content_type", &job->content_type },
         { "traceparent", &job->traceparent },
+        { "step", &job->step },
+    };
+
+    const struct {
+        const char   *name;
+        char        **field;
+    } texts[] = {
+        { "checkpoint", &job->checkpoint },
+        { "attempts", &job->attempts },
+        { "effects", &job->effects },
     };
 
     if (il_str_eq(name, il_cstr("payload"))) {
@@ -137,6 +172,14 @@ il_job_member(il_work_job_t *job, il_str_t name, const il_json_value_t *v)
         }
     }
 
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (il_str_eq(name, il_cstr(texts[i].name))) {
+            field = texts[i].field;
+            free(*field);
+            *field = il_job_text(v);
+        }
+    }
+
     return 0;
 }
 
@@ -161,6 +204,10 @@ il_job_free(il_work_job_t *job)
     free(job->content_type);
     free(job->headers);
     free(job->traceparent);
+    free(job->step);
+    free(job->checkpoint);
+    free(job->attempts);
+    free(job->effects);
     free(job->why_text);
     il_buf_free(&job->payload);
     free(job);

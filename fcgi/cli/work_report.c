@@ -172,6 +172,13 @@ il_report_error(const il_work_child_t *child, int retryable, const char *why,
     if (child->err.len != 0) {
         il_buf_puts(&text, "\n");
         il_buf_add(&text, child->err.data, child->err.len);
+
+        /* the server takes no NUL in a text: it becomes, as other bytes that
+         * are no UTF-8, a replacement character */
+
+        for (size_t i = 0; i < text.len; i++) {
+            text.data[i] = text.data[i] == '\0' ? '\xff' : text.data[i];
+        }
     }
 
     il_buf_puts(body, "{\"error\":");
