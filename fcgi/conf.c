@@ -72,6 +72,12 @@ static const il_conf_setting_t  il_conf_settings[] = {
       300000 },
     { "drain_timeout", IL_CONF_TIME, il_conf_at(drain_timeout), "5s", 0,
       300000 },
+    { "check_threads", IL_CONF_NUMBER, il_conf_at(check_threads), "2", 0, 64 },
+    { "check_hosts", IL_CONF_TEXT, il_conf_at(check_hosts), "", 0, 0 },
+    { "check_private", IL_CONF_TEXT, il_conf_at(check_private), "", 0, 0 },
+    { "check_secrets_dir", IL_CONF_TEXT, il_conf_at(check_secrets_dir), "",
+      0, 0 },
+    { "check_ca", IL_CONF_TEXT, il_conf_at(check_ca), "", 0, 0 },
     { "core_dumps", IL_CONF_FLAG, il_conf_at(core_dumps), "off", 0, 1 },
     { NULL, IL_CONF_TEXT, 0, NULL, 0, 0 }
 };
@@ -301,11 +307,11 @@ il_conf_trim(char *s)
 
 
 static int
-il_conf_line(il_conf_t *conf, char *line, const char *where, unsigned *seen,
+il_conf_line(il_conf_t *conf, char *line, const char *where, uint64_t *seen,
     char *err, size_t cap)
 {
     char                     *name, *value, *eq;
-    unsigned                  bit;
+    uint64_t                  bit;
     const il_conf_setting_t  *s;
 
     name = il_conf_trim(line);
@@ -329,7 +335,7 @@ il_conf_line(il_conf_t *conf, char *line, const char *where, unsigned *seen,
         return -1;
     }
 
-    bit = 1u << (s - il_conf_settings);
+    bit = (uint64_t) 1 << (s - il_conf_settings);
 
     if (*seen & bit) {
         (void) snprintf(err, cap, "%s\"%s\" is set twice", where, s->name);
@@ -348,7 +354,8 @@ il_conf_file(il_conf_t *conf, const char *path, char *err, size_t cap)
     int       rc;
     char      line[IL_CONF_LINE_MAX], where[IL_CONF_ERR_CAP / 2];
     FILE     *f;
-    unsigned  n, seen;
+    unsigned  n;
+    uint64_t  seen;
 
     f = fopen(path, "re");
     if (f == NULL) {

@@ -25,7 +25,13 @@ typedef struct {
     char     *log_level;
     char     *pid;                  /* a file, or "" */
 
+    char     *check_hosts;          /* that look-ups may call */
+    char     *check_private;        /* of these, that may be private */
+    char     *check_secrets_dir;    /* of headers of look-ups, or "" */
+    char     *check_ca;             /* a file of certificates, or "" */
+
     int64_t   threads;
+    int64_t   check_threads;        /* look-ups under way at most */
     int64_t   max_body;             /* bytes */
     int64_t   submit_connections;
     int64_t   claim_connections;

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "check.h"
 #include "doc.h"
 #include "il_json.h"
 #include "il_key.h"
@@ -324,6 +325,22 @@ il_doc_object(il_req_t *r, const char *what)
 }
 
 
+int
+il_doc_lookup(il_req_t *r, const char *member)
+{
+    char  why[512];
+
+    if (il_check_policy(&il_srv.conf, il_buf_str(&r->body), member, why,
+                        sizeof(why)) != 0)
+    {
+        il_req_problem(r, IL_P_FIELD_INVALID, why);
+        return -1;
+    }
+
+    return 0;
+}
+
+
 void
 il_kind_put(il_req_t *r)
 {
@@ -335,7 +352,9 @@ il_kind_put(il_req_t *r)
         return;
     }
 
-    if (il_doc_object(r, "A kind") != 0) {
+    if (il_doc_object(r, "A kind") != 0
+        || il_doc_lookup(r, "result_check") != 0)
+    {
         return;
     }
 

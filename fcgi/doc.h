@@ -52,4 +52,8 @@ int il_doc_key(il_req_t *r) IL_MUST_CHECK;
  * how it is called in the problem.  0, or -1 and it was answered. */
 int il_doc_object(il_req_t *r, const char *what) IL_MUST_CHECK;
 
+/* If the body's member describes a look-up, the configuration lets its URL be
+ * called.  0, or -1 and it was answered. */
+int il_doc_lookup(il_req_t *r, const char *member) IL_MUST_CHECK;
+
 #endif /* IL_DOC_H */

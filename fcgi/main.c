@@ -15,6 +15,7 @@
 
 #include <sodium.h>
 
+#include "check.h"
 #include "fcgx.h"
 #include "log.h"
 #include "loop.h"
@@ -140,6 +141,7 @@ il_main_conf(il_args_t *args, int argc, char **argv)
     }
 
     if (il_conf_check(&il_srv.conf, err, sizeof(err)) != 0
+        || il_check_conf(&il_srv.conf, err, sizeof(err)) != 0
         || il_keys_load(&il_srv.keys, il_srv.conf.keys_dir, err, sizeof(err))
            != 0)
     {
@@ -236,7 +238,8 @@ il_main_start(void)
                             (size_t) conf->read_connections) == 0
            && il_work_start((size_t) conf->threads) == 0
            && il_notify_start() == 0
-           && il_sweep_start() == 0 ? 0 : -1;
+           && il_sweep_start() == 0
+           && il_check_start() == 0 ? 0 : -1;
 }
 
 
@@ -248,6 +251,7 @@ il_main_stop(void)
 {
     il_lane_hurry();
     il_sweep_stop();
+    il_check_stop();
 
     il_lane_stop(&il_srv.submit);
     il_lane_stop(&il_srv.submit_slow);

@@ -87,7 +87,9 @@ static const il_family_t  il_families[] = {
       { "kind", NULL, NULL }, NULL },
     { "notify_messages_total",
       "Messages to and from the other interlockds of the database.",
-      { "direction", NULL, NULL }, NULL }
+      { "direction", NULL, NULL }, NULL },
+    { "checks_total", "Look-ups over HTTP, by what they said and settled.",
+      { "subject", "answer", "outcome" }, NULL }
 };
 
 

@@ -2,9 +2,10 @@
  * sweep.c: two threads beside the requests.
  *
  * The sweeper recovers expired leases, ends jobs that waited too long, lets
- * go of what waits for a limit that has room, prunes, and asks whether the
- * server may still be trusted.  The poller finds what became runnable without a hint
- * of this process: retries that are due, jobs of other interlockds.
+ * go of what waits for a limit that has room, hands look-ups to workers,
+ * prunes, and asks whether the server may still be trusted.  The poller finds
+ * what became runnable without a hint of this process: retries that are due,
+ * jobs of other interlockds.
  */
 
 #include <errno.h>
@@ -20,6 +21,7 @@
 #define IL_RECOVER_LIMIT  200
 #define IL_EXPIRE_LIMIT   500
 #define IL_LIMITS_LIMIT   2000
+#define IL_CHECKS_LIMIT   200
 #define IL_PASSES_MAX     20
 #define IL_PRUNE_LIMIT    1000
 #define IL_PRUNE_MS       60000
@@ -103,7 +105,11 @@ static const il_sweep_t  il_sweeps[] = {
       "jobs expired: they had waited for longer than max_wait",
       IL_MT_JOBS_EXPIRED },
     { "select * from interlock.limits_sweep($1)", IL_LIMITS_LIMIT, 1,
-      NULL, IL_MT_MAX }
+      NULL, IL_MT_MAX },
+    { "select * from interlock.checks_hand_out($1)", IL_CHECKS_LIMIT,
+      IL_CHECKS_LIMIT, NULL, IL_MT_MAX },
+    { "select * from interlock.checks_unanswered($1)", IL_CHECKS_LIMIT,
+      IL_CHECKS_LIMIT, "look-ups that no worker answered", IL_MT_MAX }
 };
 
 

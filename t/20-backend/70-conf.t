@@ -168,4 +168,22 @@ is($res->{code}, 71, 'a path that is too long');
 $res = interlockd('-c', $conf, "--log=$dir/none/log");
 is($res->{code}, 73, 'a log that cannot be opened');
 
+# Whom look-ups may call.
+for ([ check_hosts => 'api.example, *.example' => '*.example' ],
+    [ check_private => '10.0.0.0/8' => '10.0.0.0/8' ],
+    [ check_hosts => 'https://api.example' => 'https://api.example' ])
+{
+    my ($name, $value, $bad) = @$_;
+    spew($conf, "${good}$name = $value\n");
+    my $r = interlockd('-c', $conf, '-t');
+    is($r->{code}, 78, "$name: not $bad");
+    like($r->{err}, qr/$name: "\Q$bad\E" is no host/, '... and says so');
+}
+spew($conf, "${good}check_ca = $dir/nothing\n");
+like(interlockd('-c', $conf, '-t')->{err}, qr/check_ca .*No such file/,
+    'check_ca: a file that is not there');
+spew($conf, "${good}check_hosts = api.example pay.example:8443\n"
+    . "check_private = [::1]:80\ncheck_threads = 0\n");
+is(interlockd('-c', $conf, '-t')->{code}, 0, 'good hosts');
+
 done_testing();
