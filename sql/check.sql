@@ -18,6 +18,9 @@ fences as (
     select l.tenant, l.work_key, l.fence from live l
     union all
     select p.tenant, p.work_key, p.fence from interlock.publications p
+    union all
+    select r.tenant, r.work_key, r.fence from interlock.results r
+    where r.attempt_id is null
 ),
 head as (
     select j.tenant, j.work_key, count(*) filter (where j.exclusive) as n
@@ -251,6 +254,56 @@ from interlock.jobs j
 where j.place = 'blocked'
     and not exists (select from head h
                     where h.tenant = j.tenant and h.work_key = j.work_key)
+    and not (select interlock.effects_hold_key(f.tenant, f.work_key, f)
+             from interlock.jobs f
+             where f.tenant = j.tenant and f.work_key = j.work_key
+                 and f.place = 'blocked'
+             order by f.turn limit 1)
+
+union all
+select 'checks effects that are settled (a wake-up was lost)',
+    format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+where j.status = 'checking' and j.waits_on = 'effects'
+    and not interlock.effects_unsettled(j.tenant, j)
+
+-- what people decided
+union all
+select 'taken back from failed by nobody',
+    format('%s/%s', j.tenant, j.id)
+from interlock.jobs j
+where j.revivals <> (
+    select count(*) from interlock.actions a
+    where a.tenant = j.tenant and a.target = j.id::text
+        and (a.what = 'redrive'
+             or (a.what = 'job_decide' and a.detail ->> 'was' = 'failed')))
+
+union all
+select 'decision of nobody, or without a reason',
+    format('%s/%s', a.tenant, a.id)
+from interlock.actions a
+where a.what in ('job_decide', 'redrive')
+    and (coalesce(a.requested_by, '') = '' or coalesce(a.reason, '') = '')
+
+union all
+select 'redriven by no plan', format('%s/%s', a.tenant, a.id)
+from interlock.actions a
+where a.what = 'redrive'
+    and not exists (
+        select from interlock.redrive_jobs r
+        where r.tenant = a.tenant and r.job_id = a.target::uuid
+            and r.plan_id = (a.detail ->> 'plan_id')::uuid
+            and r.outcome = 'redriven')
+
+union all
+select 'result by a decision that was not made',
+    format('%s/%s revision %s', r.tenant, r.work_key, r.revision)
+from interlock.results r
+where r.origin = 'decide'
+    and not exists (
+        select from interlock.actions a
+        where a.tenant = r.tenant and a.target = r.job_id::text
+            and a.what = 'job_decide' and a.detail ->> 'action' = 'succeed')
 
 union all
 select 'attempts miscounted', format('%s/%s has %s, not %s',
@@ -267,7 +320,7 @@ select 'more attempts than its policy allows',
 from interlock.jobs j
 join interlock.kind_versions v on v.tenant = j.tenant and v.name = j.kind
     and v.version = j.kind_version
-where j.attempts > v.max_attempts
+where j.attempts - j.attempts_base > v.max_attempts
 
 union all
 select 'superseded by no later job of its key',
@@ -331,7 +384,8 @@ union all
 select 'result of an attempt that did not complete',
     format('%s/%s revision %s', r.tenant, r.work_key, r.revision)
 from interlock.results r
-where not exists (select from interlock.attempts a
+where r.origin = 'complete'
+    and not exists (select from interlock.attempts a
                   where a.tenant = r.tenant and a.id = r.attempt_id
                       and a.call = 'complete' and a.fence = r.fence
                       and a.job_id = r.job_id)

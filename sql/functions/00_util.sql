@@ -88,6 +88,28 @@ exception when data_exception or statement_too_complex then
 end
 $$;
 
+-- is_rfc3339(text): is it a time that may be cast to timestamptz?  The form
+-- first, then what the form cannot say (the 31st of February).
+create or replace function interlock.is_rfc3339(p_text text)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if p_text !~ '^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?'
+        '([Zz]|[+-]\d\d:\d\d)$'
+    then
+        return false;
+    end if;
+
+    perform p_text::timestamptz;
+    return true;
+exception when data_exception then
+    return false;
+end
+$$;
+
+revoke all on function interlock.is_rfc3339(text) from public;
 revoke all on function interlock.json_object_of(text) from public;
 revoke all on function interlock.ts(timestamptz) from public;
 revoke all on function interlock.path_encode(text) from public;

@@ -201,10 +201,8 @@ begin
                 s.priority := 1000000;
             end if;
         elsif r.key in ('run_after', 'deadline') then
-            if v_type <> 'null' and (v_type <> 'string' or v_text !~
-                '^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?'
-                '([Zz]|[+-]\d\d:\d\d)$'
-                or not interlock.is_time(v_text))
+            if v_type <> 'null' and (v_type <> 'string'
+                or not interlock.is_rfc3339(v_text))
             then
                 detail := format('"%s" must be a time (RFC 3339)', r.key);
                 return;
@@ -250,20 +248,6 @@ begin
     end if;
 
     problem := null;
-end
-$$;
-
--- is_time(text): may it be cast to timestamptz?  The form was checked; this
--- is for the 31st of February.
-create or replace function interlock.is_time(p_text text) returns boolean
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform p_text::timestamptz;
-    return true;
-exception when data_exception then
-    return false;
 end
 $$;
 
@@ -354,6 +338,10 @@ as $$
         when d.reason = 'effects_started'
             then 'overlap replace, but the running job has begun effects: '
                 'this one waits for its end'
+        when d.reason in ('active_checking', 'active_held')
+            then format('overlap replace, but what became of the active job '
+                'is not known yet (%s): this one waits for that',
+                substr(d.reason, 8))
         when d.decision = 'parked'
             then format('overlap buffer_all: %s are waiting (max_waiting); '
                 'let in when there is room', k.max_waiting)
@@ -378,7 +366,6 @@ $$;
 
 revoke all on function interlock.explain(int, text, text) from public;
 revoke all on function interlock.explain_sample(text, text) from public;
-revoke all on function interlock.is_time(text) from public;
 revoke all on function interlock.explain_key(json) from public;
 revoke all on function interlock.explain_why(interlock.decision,
     interlock.kind_versions, text, text) from public;

@@ -10,8 +10,9 @@
 -- Complete, fail and release may come after the lease's end as long as the
 -- attempt was not recovered.
 -- Refuses, in this order: lease-lost (the attempt ended, or never was),
--- fence-stale, job-canceled (complete only: fail and release mean "I yield";
--- what it brought is kept in refused_results).
+-- fence-stale, job-canceled (complete only: fail and release mean "I yield").
+-- What a complete brought that was refused because its job was to end, or
+-- because its attempt had been recovered, is kept in refused_results.
 -- wake_kinds: kinds of which a job may start now, or soon at a time that
 -- runnable() knows, by this call; the first row of a tenant tells those of
 -- limit groups too.
@@ -83,6 +84,13 @@ begin
                     h.ended_at - h.granted_at) * 1000);
             else
                 o.outcome := 'lease-lost';
+                if h.call = 'lost' and r.call = 'complete'
+                    and h.fence = r.fence
+                then
+                    perform interlock.refused_keep(h.tenant, h.id, h.job_id,
+                        h.fence, 'lease-lost', r.digest, r.result,
+                        r.result_url, r.processed, r.failed);
+                end if;
             end if;
 
             v_out := v_out || o;
@@ -96,11 +104,9 @@ begin
             o.outcome := 'fence-stale';
         elsif r.call = 'complete' and l.cancel_requested then
             o.outcome := 'job-canceled';
-            insert into interlock.refused_results (tenant, attempt_id,
-                digest, job_id, fence, result, result_url, processed, failed)
-            values (l.tenant, l.attempt_id, r.digest, l.job_id, l.fence,
-                r.result::json, r.result_url, r.processed, r.failed)
-            on conflict do nothing;
+            perform interlock.refused_keep(l.tenant, l.attempt_id, l.job_id,
+                l.fence, 'job-canceled', r.digest, r.result, r.result_url,
+                r.processed, r.failed);
         elsif r.call not in ('complete', 'fail', 'release') then
             raise exception 'no such call: %', r.call;
         else
@@ -146,6 +152,25 @@ begin
 end
 $$;
 
+-- refused_keep(tenant, attempt, job, fence, refusal, …): keeps what a refused
+-- complete brought, once.
+create or replace function interlock.refused_keep(
+    p_tenant int, p_attempt uuid, p_job uuid, p_fence bigint,
+    p_refusal text, p_digest bytea, p_result text, p_result_url text,
+    p_processed bigint, p_failed bigint)
+returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+begin
+    insert into interlock.refused_results (tenant, attempt_id, digest,
+        job_id, fence, refusal, result, result_url, processed, failed)
+    values (p_tenant, p_attempt, p_digest, p_job, p_fence, p_refusal,
+        p_result::json, p_result_url, p_processed, p_failed)
+    on conflict do nothing;
+end
+$$;
+
 -- pace_ended(tenants, answers): counts the attempts that ended in the pace of
 -- their kinds: ends a second, decaying over a minute.  Whoever finds a kind's
 -- row locked leaves it: an estimate waits for nobody.
@@ -180,6 +205,8 @@ begin
 end
 $$;
 
+revoke all on function interlock.refused_keep(int, uuid, uuid, bigint, text,
+    bytea, text, text, bigint, bigint) from public;
 revoke all on function interlock.pace_ended(int[],
     interlock.finish_answer[]) from public;
 revoke all on function interlock.finish(int[], uuid[], uuid[], bigint[],

@@ -1,7 +1,8 @@
 -- job_get(tenants, jobs): who: interlockd, job look-ups and waits.
 -- Locks: none.  Answers one row for each job that exists in that tenant:
 -- final is true once the status cannot change any more; doc is the JSON
--- object of the API.  progress and step of a running job are its lease's.
+-- object of the API, with the job's last attempts that ended (job_attempts).
+-- progress and step of a running job are its lease's.
 create or replace function interlock.job_get(p_tenant int[], p_job uuid[])
 returns table (ord int, status text, final boolean, doc text)
 language plpgsql stable security definer
@@ -15,7 +16,11 @@ as $$
 begin
     return query
     select u.ord::int, (j.j).status, (j.j).finished_at is not null,
-        interlock.job_doc(j.j, l.progress, l.step)
+        rtrim(interlock.job_doc(j.j, l.progress, l.step), '}')
+        || ', "attempts" : ' || coalesce(
+            case when (j.j).started_at is not null
+                then interlock.job_attempts(u.tenant, u.job)::text end, '[]')
+        || '}'
     from unnest(p_tenant, p_job) with ordinality as u (tenant, job, ord)
     cross join lateral (
         select x as j from interlock.jobs x

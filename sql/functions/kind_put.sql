@@ -11,47 +11,46 @@ declare
     v_type  text := json_typeof(p_value);
     v_text  text := p_value #>> '{}';
 begin
-    -- type: int, bool, enum, text, names, json.  later: what is refused as
-    -- not supported yet (an enum's words; '*' means all but null or []).
+    -- type: int, bool, enum, text, names, json.
     select * into f from (values
         ('overlap', 'enum', false, null::bigint, null::bigint,
             array['allow', 'skip', 'buffer_one', 'buffer_first',
-                'buffer_all', 'replace'], '{}'),
+                'buffer_all', 'replace']),
         ('overflow', 'enum', true, null, null,
-            array['reject', 'park'], '{}'),
-        ('on_busy', 'enum', false, null, null, array['skip', 'error'], '{}'),
-        ('allow_fresh', 'bool', false, null, null, '{}', '{}'),
+            array['reject', 'park']),
+        ('on_busy', 'enum', false, null, null, array['skip', 'error']),
+        ('allow_fresh', 'bool', false, null, null, '{}'),
         ('when_completed', 'enum', false, null, null,
-            array['run', 'return'], '{}'),
-        ('result_ttl', 'int', true, 0, 3153600000, '{}', '{}'),
-        ('idempotency_ttl', 'int', false, 1, 315360000, '{}', '{}'),
-        ('lease_seconds', 'int', false, 1, 86400, '{}', '{}'),
-        ('max_runtime', 'int', false, 1, 31536000, '{}', '{}'),
-        ('cancel_grace', 'int', false, 0, 86400, '{}', '{}'),
-        ('max_attempts', 'int', false, 1, 10000, '{}', '{}'),
-        ('retry_for', 'int', false, 0, 31536000, '{}', '{}'),
-        ('backoff', 'int', false, 0, 86400, '{}', '{}'),
-        ('max_backoff', 'int', false, 0, 604800, '{}', '{}'),
-        ('on_lost', 'enum', false, null, null, array['retry'],
-            array['check', 'hold']),
-        ('result_check', 'text', true, null, null, '{}', array['*']),
-        ('max_waiting', 'int', false, 1, 1000000, '{}', '{}'),
-        ('max_queued', 'int', false, 1, 100000000, '{}', '{}'),
-        ('max_wait', 'int', false, 1, 31536000, '{}', '{}'),
-        ('limits', 'names', false, null, 8, '{}', '{}'),
-        ('priority', 'int', false, -100, 100, '{}', '{}'),
+            array['run', 'return']),
+        ('result_ttl', 'int', true, 0, 3153600000, '{}'),
+        ('idempotency_ttl', 'int', false, 1, 315360000, '{}'),
+        ('lease_seconds', 'int', false, 1, 86400, '{}'),
+        ('max_runtime', 'int', false, 1, 31536000, '{}'),
+        ('cancel_grace', 'int', false, 0, 86400, '{}'),
+        ('max_attempts', 'int', false, 1, 10000, '{}'),
+        ('retry_for', 'int', false, 0, 31536000, '{}'),
+        ('backoff', 'int', false, 0, 86400, '{}'),
+        ('max_backoff', 'int', false, 0, 604800, '{}'),
+        ('on_lost', 'enum', false, null, null,
+            array['retry', 'check', 'hold']),
+        ('result_check', 'json', true, null, null, '{}'),
+        ('max_waiting', 'int', false, 1, 1000000, '{}'),
+        ('max_queued', 'int', false, 1, 100000000, '{}'),
+        ('max_wait', 'int', false, 1, 31536000, '{}'),
+        ('limits', 'names', false, null, 8, '{}'),
+        ('priority', 'int', false, -100, 100, '{}'),
         ('order', 'enum', false, null, null,
-            array['oldest', 'newest', 'deadline'], '{}'),
-        ('fair_by', 'text', true, null, null, '{}', '{}'),
-        ('aging', 'int', false, 0, 86400, '{}', '{}'),
+            array['oldest', 'newest', 'deadline']),
+        ('fair_by', 'text', true, null, null, '{}'),
+        ('aging', 'int', false, 0, 86400, '{}'),
         ('effect_scope', 'enum', true, null, null,
-            array['work', 'job'], '{}'),
-        ('delivery_effects', 'names', false, null, null, '{}', array['*']),
-        ('max_payload', 'int', false, 0, 1073741824, '{}', '{}'),
-        ('key_template', 'text', true, null, null, '{}', '{}'),
-        ('protects', 'text', true, null, null, '{}', '{}'),
-        ('examples', 'json', true, null, null, '{}', '{}')
-    ) t (name, type, nullable, low, high, words, later)
+            array['work', 'job']),
+        ('delivery_effects', 'names', false, null, 100, '{}'),
+        ('max_payload', 'int', false, 0, 1073741824, '{}'),
+        ('key_template', 'text', true, null, null, '{}'),
+        ('protects', 'text', true, null, null, '{}'),
+        ('examples', 'json', true, null, null, '{}')
+    ) t (name, type, nullable, low, high, words)
     where t.name = p_name;
 
     if not found then
@@ -79,12 +78,8 @@ begin
         end if;
 
     elsif f.type = 'enum' then
-        if v_type <> 'string' or v_text <> all (f.words || f.later) then
+        if v_type <> 'string' or v_text <> all (f.words) then
             detail := format('"%s" must be one of %s', p_name,
-                array_to_string(f.words, ', '));
-        elsif v_text = any (f.later) then
-            detail := format('"%s": "%s" is not supported by this version; '
-                'one of %s', p_name, v_text,
                 array_to_string(f.words, ', '));
         end if;
 
@@ -92,17 +87,11 @@ begin
         if v_type <> 'string' or octet_length(v_text) > 4096 then
             detail := format('"%s" must be a string of at most 4096 bytes',
                              p_name);
-        elsif f.later = array['*'] then
-            detail := format('"%s" is not supported by this version; '
-                             'leave it out or null', p_name);
         end if;
 
     elsif f.type = 'names' then
         if v_type <> 'array' then
             detail := format('"%s" must be an array', p_name);
-        elsif json_array_length(p_value) > 0 and f.later = array['*'] then
-            detail := format('"%s" is not supported by this version; '
-                             'leave it out or empty', p_name);
         elsif json_array_length(p_value) > f.high then
             detail := format('"%s" has at most %s entries', p_name, f.high);
         elsif exists (select from json_array_elements(p_value) x
@@ -113,7 +102,18 @@ begin
                from json_array_elements_text(p_value) x)
         then
             detail := format('"%s" names something twice', p_name);
+        elsif p_name = 'delivery_effects' and exists (
+            select from json_array_elements_text(p_value) x
+            where octet_length(x) not between 1 and 256
+                or x ~ '[[:cntrl:]]')
+        then
+            detail := '"delivery_effects" must be names of effects, of 1 to '
+                '256 bytes, without control characters';
         end if;
+
+    elsif p_name = 'result_check' then
+        detail := '"result_check": '
+            || interlock.check_spec_trouble(p_value, 'job');
 
     elsif octet_length(p_value::text) > 65536 then
         detail := format('"%s" must be at most 65536 bytes', p_name);
@@ -218,6 +218,10 @@ begin
         end if;
     end if;
 
+    if detail is null and v.on_lost = 'check' and v.result_check is null then
+        detail := '"on_lost": "check" needs a result_check, which says how '
+            'to look for a result';
+    end if;
 end
 $$;
 
@@ -242,8 +246,7 @@ declare
     v_changes  jsonb := '{}';
     v_seen     text[] := '{}';
     v_expect   text;
-    v_examples text;
-    v_has_ex   boolean := false;
+    v_kept     text[] := '{null,null}';    -- fields that keep their text
     k          interlock.kinds;
     v_old      interlock.kind_versions;
     v_new      interlock.kind_versions;
@@ -295,10 +298,10 @@ begin
             return;
         end if;
 
-        if r.key = 'examples' then
-            v_has_ex := true;
-            v_examples := case json_typeof(r.value) when 'null' then null
-                          else r.value::text end;
+        if r.key in ('examples', 'result_check') then
+            v_kept[case r.key when 'examples' then 1 else 2 end] :=
+                case json_typeof(r.value) when 'null' then null
+                else r.value::text end;
         else
             v_changes := v_changes || jsonb_build_object(r.key, r.value);
         end if;
@@ -342,8 +345,11 @@ begin
     end if;
 
     v_new := jsonb_populate_record(v_new, v_changes);
-    if v_has_ex then
-        v_new.examples := v_examples;
+    if 'examples' = any (v_seen) then
+        v_new.examples := v_kept[1];
+    end if;
+    if 'result_check' = any (v_seen) then
+        v_new.result_check := v_kept[2];
     end if;
 
     select * into c from interlock.kind_rules(v_new);

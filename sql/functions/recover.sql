@@ -11,11 +11,16 @@
 -- groups that got room, by name: only for these it waits, holding works, for
 -- somebody who waits for nothing more.
 --
--- One row's trouble never stops the others: the pass runs in one
--- subtransaction (one a pass, not one a row, and none while nothing is
--- expired); if a row raises an error, the pass is undone and done again
--- without it, and the row is noted in recovery_troubles, left alone for a
+-- One row's trouble never stops the others.  The pass runs in one
+-- subtransaction (not one a row, and none while nothing is expired); if a row
+-- raises an error, the pass is undone and done again up to that row, then
+-- what is behind it: so many such rows make a pass twice as long, not many
+-- times.  A row in trouble is noted in recovery_troubles, left alone for a
 -- while, and shown by stats().
+--
+-- What becomes of a job is said by the policy that it was admitted under, as
+-- it is stored: a kind that was deleted, or that no worker knows any more, is
+-- recovered as any other one.
 --
 -- Answers: one row an attempt that ended here.
 create or replace function interlock.recover(p_limit int)
@@ -27,125 +32,49 @@ set search_path = pg_catalog, interlock, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    v_now      timestamptz := clock_timestamp();
     v_tenant   int[];
     v_attempt  uuid[];
     v_key      text[];
-    v_pass     interlock.recovered[];
-    v_row      interlock.recovered;
-    v_i        int;
-    l          interlock.leases;
-    a          interlock.attempt_answer;
-    v_state    text;
-    v_message  text;
-    v_groups   text[];
-    v_gten     int[];
+    v_from     int := 1;         -- the rows to do next: from here ...
+    v_to       int;              -- ... to there
+    v_bad      int[] := '{}';    -- those in trouble
+    v_pass     interlock.recovered[] := '{}';
+    v_groups   text[] := '{}';
+    v_gten     int[] := '{}';
     v_wake     jsonb := '{}';
+    r          record;
 begin
     perform set_config('synchronous_commit', 'on', true);
 
     select array_agg(x.tenant), array_agg(x.attempt_id),
         array_agg(x.work_key)
     into v_tenant, v_attempt, v_key
-    from (select l.tenant, l.attempt_id, l.work_key
-          from interlock.leases l
-          where l.expires_at <= v_now
-              and not exists (
-                  select from interlock.recovery_troubles t
-                  where t.tenant = l.tenant
-                      and t.attempt_id = l.attempt_id
-                      and t.next_try > v_now)
-          order by l.expires_at
-          limit p_limit) x;
+    from interlock.recover_due(p_limit) x;
 
-    -- Each turn of the loop either ends it or takes one row out.
-    while cardinality(v_tenant) > 0 loop
-        v_pass := '{}';
-        v_groups := '{}';
-        v_gten := '{}';
-        v_i := null;
+    v_to := cardinality(v_tenant);
 
-        begin
-            -- Whose work and whose lease we get without waiting.
-            for v_i in
-                select w.i
-                from (
-                    select u.tenant, u.attempt, u.i::int as i
-                    from unnest(v_tenant, v_attempt, v_key) with ordinality
-                        as u (tenant, attempt, key, i)
-                    cross join lateral (
-                        select from interlock.works x
-                        where x.tenant = u.tenant and x.work_key = u.key
-                        for no key update skip locked) y
-                    order by u.tenant, u.attempt) w
-                cross join lateral (
-                    select from interlock.leases x
-                    where x.tenant = w.tenant and x.attempt_id = w.attempt
-                    for update skip locked) z
-            loop
-                select * into l from interlock.leases x
-                where x.tenant = v_tenant[v_i]
-                    and x.attempt_id = v_attempt[v_i];
+    -- Each turn does some rows for good, or finds the next one in trouble.
+    while v_from <= v_to loop
+        if v_from = any (v_bad) then
+            v_from := v_from + 1;
+            continue;
+        end if;
 
-                if not found or l.expires_at > clock_timestamp() then
-                    continue;
-                end if;
+        select * into r from interlock.recover_pass(v_tenant[v_from:v_to],
+            v_attempt[v_from:v_to], v_key[v_from:v_to]);
 
-                a := interlock.attempt_end(l, 'lost', null, null, null,
-                    null, null,
-                    case when l.expires_at >= l.runtime_end
-                        then 'max_runtime reached'
-                        when l.cancel_requested then 'asked to end'
-                        else 'lease expired' end,
-                    true, null, null, null);
-
-                v_row.tenant := l.tenant;
-                v_row.job_id := l.job_id;
-                v_row.attempt_id := l.attempt_id;
-                v_row.kind := l.kind;
-                v_row.status := a.status;
-                v_row.runnable_kind := case when a.runnable then l.kind end;
-                v_row.ended_jobs := a.ended_jobs;
-                v_row.blocked_ms := a.blocked_ms;
-                v_pass := v_pass || v_row;
-
-                if a.groups <> '{}' then
-                    v_groups := v_groups || a.groups;
-                    v_gten := v_gten || array_fill(l.tenant,
-                        array[cardinality(a.groups)]);
-                end if;
-            end loop;
-
-            v_tenant := '{}';
-
-        exception
-            when deadlock_detected or serialization_failure
-                or lock_not_available
-            then
-                raise;
-            when others then
-                if v_i is null then
-                    raise;
-                end if;
-
-                get stacked diagnostics v_state = returned_sqlstate,
-                    v_message = message_text;
-
-                insert into interlock.recovery_troubles as t (tenant,
-                    attempt_id, sqlstate, message, next_try)
-                values (v_tenant[v_i], v_attempt[v_i], v_state,
-                    left(v_message, 500),
-                    clock_timestamp() + interval '10 seconds')
-                on conflict (tenant, attempt_id) do update
-                set times = t.times + 1, sqlstate = excluded.sqlstate,
-                    message = excluded.message,
-                    next_try = clock_timestamp() + make_interval(
-                        secs => least(600, 10 * 2 ^ least(t.times, 8)));
-
-                v_tenant := v_tenant[:v_i - 1] || v_tenant[v_i + 1:];
-                v_attempt := v_attempt[:v_i - 1] || v_attempt[v_i + 1:];
-                v_key := v_key[:v_i - 1] || v_key[v_i + 1:];
-        end;
+        if r.trouble is null then
+            v_pass := v_pass || r.pass;
+            v_groups := v_groups || r.groups;
+            v_gten := v_gten || r.group_tenants;
+            v_from := v_to + 1;
+            v_to := cardinality(v_tenant);
+        else
+            v_bad := v_bad || (v_from + r.trouble - 1);
+            if r.trouble > 1 then
+                v_to := v_from + r.trouble - 2;
+            end if;
+        end if;
     end loop;
 
     -- A trouble is over with its attempt.
@@ -175,5 +104,132 @@ begin
 end
 $$;
 
+-- recover_due(limit): the attempts whose lease is over, and which are not left
+-- alone for their trouble: those that have waited longest, by id.
+create or replace function interlock.recover_due(p_limit int)
+returns table (tenant int, attempt_id uuid, work_key text)
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    v_now  timestamptz := clock_timestamp();
+begin
+    return query
+    select y.tenant, y.attempt_id, y.work_key
+    from (select l.tenant, l.attempt_id, l.work_key
+          from interlock.leases l
+          where l.expires_at <= v_now
+              and not exists (
+                  select from interlock.recovery_troubles t
+                  where t.tenant = l.tenant
+                      and t.attempt_id = l.attempt_id
+                      and t.next_try > v_now)
+          order by l.expires_at
+          limit p_limit) y
+    order by y.tenant, y.attempt_id;
+end
+$$;
+
+-- recover_pass(tenants, attempts, keys): ends those of these attempts whose
+-- work and lease it gets without waiting, and whose lease is over still.
+-- Answers what became of them, the limit groups that got room; or, if a row
+-- raised an error, which (trouble, counted from 1): then nothing was done, but
+-- that row is noted.
+create or replace function interlock.recover_pass(
+    p_tenant int[], p_attempt uuid[], p_key text[],
+    out pass interlock.recovered[], out groups text[],
+    out group_tenants int[], out trouble int)
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+declare
+    v_row      interlock.recovered;
+    v_i        int;
+    l          interlock.leases;
+    a          interlock.attempt_answer;
+    v_state    text;
+    v_message  text;
+begin
+    pass := '{}';
+    groups := '{}';
+    group_tenants := '{}';
+
+    for v_i in
+        select w.i
+        from (
+            select u.tenant, u.attempt, u.i::int as i
+            from unnest(p_tenant, p_attempt, p_key) with ordinality
+                as u (tenant, attempt, key, i)
+            cross join lateral (
+                select from interlock.works x
+                where x.tenant = u.tenant and x.work_key = u.key
+                for no key update skip locked) y
+            order by u.i) w
+        cross join lateral (
+            select from interlock.leases x
+            where x.tenant = w.tenant and x.attempt_id = w.attempt
+            for update skip locked) z
+    loop
+        select * into l from interlock.leases x
+        where x.tenant = p_tenant[v_i] and x.attempt_id = p_attempt[v_i];
+
+        if not found or l.expires_at > clock_timestamp() then
+            continue;
+        end if;
+
+        a := interlock.attempt_end(l, 'lost', null, null, null, null, null,
+            case when l.expires_at >= l.runtime_end
+                then 'max_runtime reached'
+                when l.cancel_requested then 'asked to end'
+                else 'lease expired' end,
+            true, null, null, null);
+
+        v_row.tenant := l.tenant;
+        v_row.job_id := l.job_id;
+        v_row.attempt_id := l.attempt_id;
+        v_row.kind := l.kind;
+        v_row.status := a.status;
+        v_row.runnable_kind := case when a.runnable then l.kind end;
+        v_row.ended_jobs := a.ended_jobs;
+        v_row.blocked_ms := a.blocked_ms;
+        pass := pass || v_row;
+
+        if a.groups <> '{}' then
+            groups := groups || a.groups;
+            group_tenants := group_tenants || array_fill(l.tenant,
+                array[cardinality(a.groups)]);
+        end if;
+    end loop;
+
+exception
+    when deadlock_detected or serialization_failure or lock_not_available
+    then
+        raise;
+    when others then
+        if v_i is null then
+            raise;
+        end if;
+
+        get stacked diagnostics v_state = returned_sqlstate,
+            v_message = message_text;
+
+        insert into interlock.recovery_troubles as t (tenant, attempt_id,
+            sqlstate, message, next_try)
+        values (p_tenant[v_i], p_attempt[v_i], v_state,
+            left(v_message, 500),
+            clock_timestamp() + interval '10 seconds')
+        on conflict (tenant, attempt_id) do update
+        set times = t.times + 1, sqlstate = excluded.sqlstate,
+            message = excluded.message,
+            next_try = clock_timestamp() + make_interval(
+                secs => least(600, 10 * 2 ^ least(t.times, 8)));
+        trouble := v_i;
+end
+$$;
+
+revoke all on function interlock.recover_due(int) from public;
+revoke all on function interlock.recover_pass(int[], uuid[], text[])
+    from public;
 revoke all on function interlock.recover(int) from public;
 grant execute on function interlock.recover(int) to interlock_service;

@@ -3,7 +3,8 @@
 -- strings without the tenant's.
 --   queue_depth{kind,state}        state ready, delayed, waiting (behind
 --                                  another job of its key), limited, parked,
---                                  running
+--                                  running, checking, held
+--   dead_letters{kind}             failed jobs, which redrive may take back
 --   oldest_item_age_seconds{kind}  of the jobs that could be claimed now
 --   active_concurrency{kind}       live attempts
 --   active_concurrency{limit}      those of a limit's fullest group
@@ -36,6 +37,17 @@ begin
           where j.status = 'parked'
           group by 1, 2) x
     join interlock.tenants t on t.id = x.tenant;
+
+    return query
+    select 'dead_letters', t.name, json_build_object('kind', k.name)::text,
+        x.n::float8
+    from interlock.kinds k
+    join interlock.tenants t on t.id = k.tenant
+    cross join lateral (
+        select count(*) as n from interlock.jobs j
+        where j.tenant = k.tenant and j.kind = k.name
+            and j.status = 'failed') x
+    where x.n > 0;
 
     return query
     select 'oldest_item_age_seconds', t.name,

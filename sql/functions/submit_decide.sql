@@ -46,6 +46,14 @@ begin
             and j.status in ('queued', 'running', 'checking', 'held')
             and j.place is distinct from 'blocked'
         order by j.created_at limit 1;
+
+        -- Effects of an earlier attempt may hold back the first in line.
+        if head.id is null then
+            select * into head from interlock.jobs j
+            where j.tenant = s.tenant and j.work_key = s.work_key
+                and j.place = 'blocked'
+            order by j.turn limit 1;
+        end if;
     end if;
 
     if head.id is not null then
@@ -158,8 +166,10 @@ begin
                 d.revoke := head.id;
             else
                 d.decision := 'buffered';
-                d.reason := case when head.status <> 'queued'
-                            then 'effects_started' else 'others_waiting' end;
+                d.reason := case head.status
+                    when 'queued' then 'others_waiting'
+                    when 'running' then 'effects_started'
+                    else 'active_' || head.status end;
             end if;
         end if;
 

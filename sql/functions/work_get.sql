@@ -29,6 +29,7 @@ begin
             'created_at', interlock.ts(x.created_at),
             'started_at', interlock.ts(x.started_at),
             'retry_at', interlock.ts(x.retry_at),
+            'error', x.error, 'waits_on', x.waits_on,
             'expires_at', interlock.ts(x.expires_at))
         order by x.created_at)
     into v_active
