@@ -1,12 +1,13 @@
 /*
  * act.c: what an operator does to a job or a work: cancel, publish.  Who (the
  * token, and the name given), and why, is stored by the database in the same
- * transaction.
+ * transaction, under an id that the call gets before its first try: after a
+ * lost COMMIT the second try finds what the first one did.
  */
 
 #include "body.h"
+#include "buf.h"
 #include "doc.h"
-#include "il_json.h"
 #include "il_uuid.h"
 #include "route.h"
 #include "server.h"
@@ -16,6 +17,7 @@
 
 
 typedef struct {
+    uint8_t   call[IL_UUID_BYTES];
     uint8_t   job_id[IL_UUID_BYTES];
     int64_t   revision;
     il_str_t  requested_by;        /* data NULL: none; so below */
@@ -41,6 +43,7 @@ il_act_new(il_req_t *r, il_act_t **a, const char *sql, const char *signature,
         return NULL;
     }
 
+    il_uuid7((*a)->call, (uint64_t) il_wall_ms());
     d->more = *a;
 
     return d;
@@ -63,17 +66,18 @@ il_act_read(il_req_t *r, il_act_t *a, il_field_t *in, size_t n, int empty)
 }
 
 
-/* The last four arguments of every action. */
+/* The last five arguments of every action. */
 
 static void
 il_act_put_who(il_doc_t *d, il_db_args_t *args)
 {
     il_act_t  *a = d->more;
 
-    il_db_put_text(args, args->n - 4, a->requested_by);
-    il_db_put_text(args, args->n - 3, a->reason);
-    il_db_put_big(args, args->n - 2, d->r->who.token_id);
-    il_db_put_text(args, args->n - 1, il_cstr(d->r->who.token_name));
+    il_db_put_text(args, args->n - 5, a->requested_by);
+    il_db_put_text(args, args->n - 4, a->reason);
+    il_db_put_big(args, args->n - 3, d->r->who.token_id);
+    il_db_put_text(args, args->n - 2, il_cstr(d->r->who.token_name));
+    il_db_put_uuid(args, args->n - 1, a->call);
 }
 
 
@@ -92,34 +96,6 @@ il_act_put_cancel(il_read_t *read, il_db_args_t *args)
 }
 
 
-/* After a lost COMMIT the second try finds the job canceled by the first. */
-
-static void
-il_act_canceled(il_read_t *read, il_db_result_t *res, il_problem_e p)
-{
-    il_doc_t         *d = (il_doc_t *) read;
-    il_str_t          doc;
-    il_json_value_t   status;
-
-    if (res != NULL && read->item.tries > 0 && il_db_rows(res) > 0
-        && il_str_eq(il_db_cell(res, 0, il_db_column(res, "problem")),
-                     il_problem_name(IL_P_JOB_FINAL)))
-    {
-        doc = il_db_cell(res, 0, il_db_column(res, "doc"));
-
-        if (il_json_find(doc, il_cstr("/status"), &status) == IL_JSON_OK
-            && il_str_eq(status.raw, il_cstr("\"canceled\"")))
-        {
-            il_buf_add(il_req_json(d->r, d->status), doc);
-            il_req_done(d->r);
-            return;
-        }
-    }
-
-    il_doc_problem_done(read, res, p);
-}
-
-
 void
 il_act_cancel(il_req_t *r)
 {
@@ -131,8 +107,8 @@ il_act_cancel(il_req_t *r)
     };
 
     d = il_act_new(r, &a, "select * from interlock.job_cancel("
-                   "$1, $2, $3, $4, $5, $6)", "IUTTLT", il_act_put_cancel,
-                   il_act_canceled);
+                   "$1, $2, $3, $4, $5, $6, $7)", "IUTTLTU",
+                   il_act_put_cancel, il_doc_problem_done);
 
     if (d == NULL || il_act_read(r, a, in, 2, 1) != 0) {
         return;
@@ -181,7 +157,7 @@ il_act_publish(il_req_t *r)
     }
 
     d = il_act_new(r, &a, "select * from interlock.work_publish("
-                   "$1, $2, $3, $4, $5, $6, $7)", "ITITTLT",
+                   "$1, $2, $3, $4, $5, $6, $7, $8)", "ITITTLTU",
                    il_act_put_publish, il_doc_problem_done);
 
     if (d == NULL || il_act_read(r, a, in, 3, 0) != 0

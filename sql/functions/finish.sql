@@ -80,6 +80,9 @@ begin
                 o.status := h.status;
                 o.revision := h.revision;
                 o.retry_at := h.retry_at;
+                -- Nobody may have been told what the first one woke.
+                o.runnable := true;
+                o.ended_jobs := h.ended_jobs;
                 o.run_ms := floor(extract(epoch from
                     h.ended_at - h.granted_at) * 1000);
             else

@@ -2,14 +2,14 @@
 -- What waits (queued in any place, parked) is canceled at once.  What runs is
 -- asked to end: from now on it completes nothing, renew tells its owner so
 -- and ends at the deadline (cancel_grace), where recovery takes it; asked
--- again, it gets no other deadline.
+-- again, it gets no other deadline.  p_call: see action_made.
 -- Locks: the work (FOR NO KEY UPDATE), the lease, limit groups that got room.
 -- Answers: one row; problem null and doc the job as it is now; the kinds of
 -- which jobs may start now or soon; the jobs that ended.
 -- Refuses: not-found; job-final.
 create or replace function interlock.job_cancel(
     p_tenant int, p_job uuid, p_requested_by text, p_reason text,
-    p_token_id bigint, p_token_name text)
+    p_token_id bigint, p_token_name text, p_call uuid default null)
 returns table (problem text, detail text, doc text, wake_kinds text[],
     ended_jobs uuid[])
 language plpgsql security definer
@@ -50,6 +50,16 @@ begin
     select * into strict j from interlock.jobs x
     where x.tenant = p_tenant and x.id = p_job;
 
+    if interlock.action_made(p_tenant, p_call) then
+        select * into l from interlock.leases x
+        where x.tenant = p_tenant and x.job_id = p_job;
+        return query select null::text, null::text,
+            interlock.job_doc(j, l.progress, l.step), array[j.kind],
+            case when j.finished_at is null then '{}'::uuid[]
+            else array[j.id] end;
+        return;
+    end if;
+
     if j.finished_at is not null then
         return query select 'job-final', format('the job is %s', j.status),
             interlock.job_doc(j, null, null), '{}'::text[], '{}'::uuid[];
@@ -84,9 +94,9 @@ begin
     end if;
 
     insert into interlock.actions (tenant, what, target, token_id,
-        token_name, requested_by, reason)
+        token_name, requested_by, reason, call_id)
     values (p_tenant, 'job_cancel', p_job::text, p_token_id, p_token_name,
-        p_requested_by, p_reason);
+        p_requested_by, p_reason, p_call);
 
     if v_group <> '{}' then
         v_kinds := v_kinds || (
@@ -108,6 +118,6 @@ end
 $$;
 
 revoke all on function interlock.job_cancel(int, uuid, text, text, bigint,
-    text) from public;
+    text, uuid) from public;
 grant execute on function interlock.job_cancel(int, uuid, text, text, bigint,
-    text) to interlock_service;
+    text, uuid) to interlock_service;

@@ -6,6 +6,8 @@
 -- done_for is null where the edge may not remember: no idempotency key, a
 -- problem, another fingerprint, or another kind or work key than the first
 -- (the edge would rebuild the body with this request's own).
+-- Whoever asks again for its own answer may never have heard the first one,
+-- so nobody may have been told what it woke and ended: it says so again.
 create or replace function interlock.submit_replay(s interlock.submission)
 returns interlock.submit_answer
 language plpgsql stable
@@ -41,6 +43,14 @@ begin
     a.replayed := q.id <> f.id;
     a.runnable := false;
     a.ended_jobs := '{}';
+
+    if q.id = f.id and f.job_id is not null then
+        a.runnable := exists (
+            select from interlock.jobs x
+            where x.tenant = s.tenant and x.id = f.job_id
+                and x.place = 'ready');
+        a.ended_jobs := array_remove(array[f.superseded_job_id], null);
+    end if;
 
     if f.code = 429 then
         a.problem := 'queue-full';

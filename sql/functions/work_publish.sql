@@ -4,13 +4,15 @@
 -- that runs now, with a lower fence, keeps its result as a revision only.
 -- The published version stays the highest that was ever published, so that
 -- what is older than that stays unpublished too.
+-- p_call: see action_made.
 -- Locks: the work (FOR NO KEY UPDATE).
 -- Answers: one row, problem null and doc the published result; publishing
 -- what is published already changes nothing but is an action of its own.
 -- Refuses: not-found (no such key, or no such revision).
 create or replace function interlock.work_publish(
     p_tenant int, p_key text, p_revision int, p_requested_by text,
-    p_reason text, p_token_id bigint, p_token_name text)
+    p_reason text, p_token_id bigint, p_token_name text,
+    p_call uuid default null)
 returns table (problem text, detail text, doc text)
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
@@ -30,6 +32,12 @@ begin
     perform from interlock.works x
     where x.tenant = p_tenant and x.work_key = p_key
     for no key update;
+
+    if interlock.action_made(p_tenant, p_call) then
+        return query select null::text, null::text, x.doc
+        from interlock.work_result(p_tenant, p_key, null) x;
+        return;
+    end if;
 
     v_now := clock_timestamp();
     select * into w from interlock.works x
@@ -53,10 +61,10 @@ begin
     from interlock.tenants t where t.id = p_tenant;
 
     insert into interlock.actions (tenant, what, target, token_id,
-        token_name, requested_by, reason, detail)
+        token_name, requested_by, reason, call_id, detail)
     values (p_tenant, 'work_publish', p_key, p_token_id, p_token_name,
-        p_requested_by, p_reason, json_build_object('revision', p_revision,
-            'before', w.published_revision, 'fence', v_fence))
+        p_requested_by, p_reason, p_call,
+        json_build_object('revision', p_revision, 'before', w.published_revision, 'fence', v_fence))
     returning id into v_action;
 
     insert into interlock.publications (tenant, work_key, fence, revision,
@@ -75,6 +83,6 @@ end
 $$;
 
 revoke all on function interlock.work_publish(int, text, int, text, text,
-    bigint, text) from public;
+    bigint, text, uuid) from public;
 grant execute on function interlock.work_publish(int, text, int, text, text,
-    bigint, text) to interlock_service;
+    bigint, text, uuid) to interlock_service;

@@ -69,7 +69,7 @@ $c->psql(q{
     select t.finish('w', 'fail');
     select t.submit('rep', 'r:1', 'D');
     select t.submit('all', 'a:1', p, id => ascii(p)) from unnest(array['A','B','C','D']) p;
-    select interlock.job_cancel(t.demo(), t.rid(66), 'a', 'b', 1, 'c');
+    select interlock.job_cancel(t.demo(), t.rid(66), 'a', 'b', 1, 'c', t.rid(77));
     select t.submit('lim', 'l:1:' || x) from generate_series(1, 4) x;
     select t.submit('lim', 'l:1:4', 'B');
     select t.submit('new', 'n:' || x) from generate_series(1, 2) x;
@@ -85,7 +85,7 @@ $c->psql(q{
     select interlock.jobs_list(t.demo(), null, null, 'a:1', null, null, 9, null);
     select interlock.explain(t.demo(), 'all', '{"work_key":"a:1"}');
     select interlock.explain(t.demo(), 'lim', '{"work_key":"l:1:7"}');
-    select interlock.work_publish(t.demo(), 'p:1', 1, 'a', 'b', 1, 'c');
+    select interlock.work_publish(t.demo(), 'p:1', 1, 'a', 'b', 1, 'c', t.rid(78));
     select interlock.results_list(t.demo(), 'p:', 9, null);
     select interlock.limit_put(t.demo(), 'r', '{"capacity":3}');
     select interlock.limit_delete(t.demo(), 'r');

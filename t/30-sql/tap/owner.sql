@@ -80,8 +80,11 @@ select is((select result::text from interlock.results
 select results_eq(
     $$select outcome, status, replayed, revision, runnable, ended_jobs
       from t.finish('w', 'complete', '{"n": 1.10}')$$,
-    $$values ('ok', 'succeeded', true, 1, false, '{}'::uuid[])$$,
-    'the same call with the same content: the first answer');
+    $$select 'ok', 'succeeded', true, 1, true, array[a.job_id]
+      from interlock.attempts a where a.work_key = 'w:2'
+          and a.call = 'complete'$$,
+    'the same call with the same content: the first answer, and once more '
+    'what it woke and ended');
 select is((select outcome from t.finish('w', 'complete', '{"n": 2}')),
     'lease-lost', 'other content');
 select is((select outcome from t.finish('w', 'fail')), 'lease-lost',
