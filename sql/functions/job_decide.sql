@@ -9,7 +9,8 @@
 --   fail     held, checking, parked: failed, for that reason
 --   release  held, checking: queued again without counting its last attempt;
 --            parked: let into its line now, before the others that are parked
--- assignee (may be null) is who looks after the job from now on.
+-- assignee (may be null) is who looks after the job from now on.  p_call: see
+-- action_made.
 -- Locks: the work (FOR NO KEY UPDATE), limit groups that got room.
 -- Answers: one row; problem null and doc the job as it is now; the kinds of
 -- which jobs may start now or soon; the jobs that ended.
@@ -20,7 +21,7 @@
 create or replace function interlock.job_decide(
     p_tenant int, p_job uuid, p_action text, p_assignee text,
     p_requested_by text, p_reason text, p_token_id bigint,
-    p_token_name text)
+    p_token_name text, p_call uuid default null)
 returns table (problem text, detail text, doc text, wake_kinds text[],
     ended_jobs uuid[])
 language plpgsql security definer
@@ -70,6 +71,14 @@ begin
         return;
     end if;
 
+    if interlock.action_made(p_tenant, p_call) then
+        return query select null::text, null::text,
+            interlock.job_doc(j, null, null), array[j.kind],
+            case when j.finished_at is null then '{}'::uuid[]
+            else array[j.id] end;
+        return;
+    end if;
+
     v_was := j.status;
     v_can := case
         when j.status in ('held', 'checking')
@@ -104,9 +113,9 @@ begin
     returning * into strict j;
 
     insert into interlock.actions (tenant, what, target, token_id,
-        token_name, requested_by, reason, detail)
+        token_name, requested_by, reason, call_id, detail)
     values (p_tenant, 'job_decide', p_job::text, p_token_id, p_token_name,
-        p_requested_by, p_reason, json_build_object('action', p_action,
+        p_requested_by, p_reason, p_call, json_build_object('action', p_action,
             'was', v_was, 'status', j.status,
             'assignee', nullif(p_assignee, '')));
 
@@ -302,6 +311,6 @@ revoke all on function interlock.job_revive(interlock.jobs, timestamptz)
 revoke all on function interlock.line_let_in(interlock.jobs) from public;
 revoke all on function interlock.who_trouble(text, text) from public;
 revoke all on function interlock.job_decide(int, uuid, text, text, text,
-    text, bigint, text) from public;
+    text, bigint, text, uuid) from public;
 grant execute on function interlock.job_decide(int, uuid, text, text, text,
-    text, bigint, text) to interlock_service;
+    text, bigint, text, uuid) to interlock_service;
