@@ -220,7 +220,8 @@ end
 $$;
 
 -- check_apply(tenant, check, try, answer, detail, ref, result): one answer.
--- Caller holds the work of the subject.
+-- One that asks for a later time (due_at) is not counted as unclear.  Caller
+-- holds the work of the subject.
 create or replace function interlock.check_apply(
     p_tenant int, p_check uuid, p_try int, p_answer text, p_detail text,
     p_ref text, p_result text)
@@ -250,8 +251,10 @@ begin
 
     if a.outcome = 'again' then
         update interlock.checks x
-        set unclear = c.unclear + 1, started_at = null, job_id = null,
-            due_at = greatest(a.due_at, clock_timestamp() + make_interval(
+        set unclear = c.unclear
+                + case when a.due_at is null then 1 else 0 end,
+            started_at = null, job_id = null,
+            due_at = coalesce(a.due_at, clock_timestamp() + make_interval(
                 secs => (0.75 + random() / 2) * least(
                     c.max_backoff::float8,
                     c.backoff::float8 * 2 ^ least(c.unclear, 30))))
@@ -299,7 +302,7 @@ begin
     else
         a := interlock.effect_looked_up(c.tenant, c.target, c.seq, p_answer,
             p_detail, p_ref, c.started_at);
-        if a.outcome = 'again' and v_last then
+        if a.outcome = 'again' and a.due_at is null and v_last then
             a := interlock.effect_looked_up(c.tenant, c.target, c.seq,
                 'exhausted', p_detail, p_ref, c.started_at);
         end if;

@@ -111,10 +111,6 @@ begin
                 '256 bytes, without control characters';
         end if;
 
-    elsif p_name = 'result_check' then
-        detail := '"result_check": '
-            || interlock.check_spec_trouble(p_value, 'job');
-
     elsif octet_length(p_value::text) > 65536 then
         detail := format('"%s" must be at most 65536 bytes', p_name);
     end if;
@@ -216,6 +212,12 @@ begin
             detail := format('"order": "%s" does not go with fair_by, which '
                 'has an order of its own', v."order");
         end if;
+    end if;
+
+    -- Here, for it may name the fields of key_template.
+    if detail is null and v.result_check is not null then
+        detail := '"result_check": ' || interlock.check_spec_trouble(
+            v.result_check::json, 'job', v_fields);
     end if;
 
     if detail is null and v.on_lost = 'check' and v.result_check is null then

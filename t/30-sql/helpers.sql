@@ -193,7 +193,8 @@ begin
         interlock.limit_groups, interlock.lease_groups, interlock.kind_pace,
         interlock.queue_looks, interlock.actions, interlock.publications,
         interlock.refused_results,
-        interlock.redrive_plans, interlock.redrive_jobs, t.held;
+        interlock.redrive_plans, interlock.redrive_jobs, interlock.checks,
+        interlock.check_answers, t.held;
 end
 $$;
 

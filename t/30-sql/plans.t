@@ -26,6 +26,9 @@ $c->psql(q{
     select interlock.limit_put(t.demo(), 'crm:{site}', '{"capacity":1}');
     select interlock.limit_put(t.demo(), 'r', '{"capacity":1,"start_rate":5}');
     select interlock.tenant_bound(t.demo(), 500);
+    select t.kind('chk', '{"on_lost":"check","key_template":"c:{n}","result_check":{"type":"http","url":"https://h/{n}","found":{"status":[200]}}}');
+    select t.kind('chw', '{"on_lost":"check","result_check":{"type":"worker"}}');
+    select t.kind('result-check', '{"overlap":"skip"}');
 });
 
 # As interlock_service's sessions plan; helpers are an administrator's.
@@ -60,6 +63,19 @@ $c->psql(q{
     select interlock.work_result(tenant, 'p:1', null) from t.held;
     select interlock.runnable(array[tenant], array['one']) from t.held;
     select interlock.prune(9);
+
+    select t.submit(x, x || ':1') from unnest(array['chk', 'chw']) x;
+    select t.take('w', 'chk');
+    select t.take('v', 'chw');
+    select t.expire('w');
+    select t.expire('v');
+    select interlock.recover(9);
+    select interlock.checks_answer(array[c.tenant], array[c.check_id], array[c.try], array['unclear'], array['x'], array[null], array[null]) from interlock.checks_take(9) c;
+    select interlock.checks_hand_out(9);
+    select interlock.checks_unanswered(9);
+    select t.take('u', 'result-check');
+    select t.finish('u', 'complete', '{"answer":"found"}');
+    select interlock.checks_answer(array[c.tenant], array[c.id], array[c.tries], array['found'], array['x'], array[null], array[null]) from t.held h join interlock.checks c on c.tenant = h.tenant and c.target = h.job where h.who in ('v', 'w');
 
     select t.submit('rep', 'r:1', 'A');
     select t.take('w', 'rep');
