@@ -64,18 +64,21 @@ $c->psql(q{
     select interlock.runnable(array[tenant], array['one']) from t.held;
     select interlock.prune(9);
 
-    select t.submit(x, x || ':1') from unnest(array['chk', 'chw']) x;
+    select t.submit('chw', 'chw');
+    select t.submit('chk', 'c:' || x) from generate_series(1, 2) x;
+    select t.take('u', 'chk');
+    select t.expire('u');
     select t.take('w', 'chk');
     select t.take('v', 'chw');
     select t.expire('w');
     select t.expire('v');
     select interlock.recover(9);
-    select interlock.checks_answer(array[c.tenant], array[c.check_id], array[c.try], array['unclear'], array['x'], array[null], array[null]) from interlock.checks_take(9) c;
+    select interlock.checks_answer(array[c.tenant], array[c.check_id], array[c.try], array['unclear'], array['x'], array[null], array[null]) from interlock.checks_take(1) c;
+    select interlock.checks_answer(array[c.tenant], array[c.check_id], array[c.try], array['found'], array['x'], array[null], array[null]) from interlock.checks_take(9) c;
     select interlock.checks_hand_out(9);
     select interlock.checks_unanswered(9);
     select t.take('u', 'result-check');
     select t.finish('u', 'complete', '{"answer":"found"}');
-    select interlock.checks_answer(array[c.tenant], array[c.id], array[c.tries], array['found'], array['x'], array[null], array[null]) from t.held h join interlock.checks c on c.tenant = h.tenant and c.target = h.job where h.who in ('v', 'w');
 
     select t.submit('rep', 'r:1', 'A');
     select t.take('w', 'rep');
