@@ -247,8 +247,7 @@ il_claim_token(il_req_t *r, const il_db_result_t *res, size_t row,
     claims.iat = il_wall_ms() / 1000;
     claims.exp = exp / 1000;
 
-    return il_owner_issue(token, IL_TOKEN_MAX, len, &claims,
-                          &il_srv.keys.keys[0]);
+    return il_keys_issue(token, IL_TOKEN_MAX, len, &claims);
 }
 
 

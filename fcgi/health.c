@@ -43,23 +43,27 @@ il_health_live(il_req_t *r)
 }
 
 
+static void
+il_health_key(void *ctx, size_t i, const char *kid, const char *paserk)
+{
+    il_buf_t  *b = ctx;
+
+    il_buf_puts(b, i == 0 ? "{\"kid\":" : ",{\"kid\":");
+    il_buf_json(b, il_cstr(kid));
+    il_buf_puts(b, ",\"key\":");
+    il_buf_json(b, il_cstr(paserk));
+    il_buf_puts(b, i == 0 ? ",\"signs\":true}" : ",\"signs\":false}");
+}
+
+
 void
 il_health_keys(il_req_t *r)
 {
-    size_t      i;
-    il_buf_t   *b;
+    il_buf_t  *b;
 
     b = il_req_json(r, 200);
     il_buf_puts(b, "{\"keys\":[");
-
-    for (i = 0; i < il_srv.keys.n; i++) {
-        il_buf_puts(b, i == 0 ? "{\"kid\":" : ",{\"kid\":");
-        il_buf_json(b, il_cstr(il_srv.keys.keys[i].pid));
-        il_buf_puts(b, ",\"key\":");
-        il_buf_json(b, il_cstr(il_srv.keys.keys[i].paserk));
-        il_buf_puts(b, i == 0 ? ",\"signs\":true}" : ",\"signs\":false}");
-    }
-
+    il_keys_each(il_health_key, b);
     il_buf_puts(b, "]}");
     il_req_done(r);
 }

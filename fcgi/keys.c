@@ -4,11 +4,16 @@
  * NAME.seed has 64 hex digits, an Ed25519 seed; NAME.pub a k4.public key that
  * only verifies.  The lexically last seed signs, all verify, so that a new
  * key can be spread before it signs.
+ *
+ * They are read at the start, on SIGHUP, and when a token names a key that is
+ * not among them: where several hosts share a database, one of them signs with
+ * a new key while the others have not been told yet.
  */
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -16,11 +21,20 @@
 
 #include <sodium.h>
 
+#include "buf.h"
 #include "il_enc.h"
+#include "il_json.h"
+#include "log.h"
 #include "server.h"
 
 
-#define IL_KEY_FILE_MAX  256
+#define IL_KEY_FILE_MAX     256
+#define IL_KEY_UNKNOWN_MS   1000    /* between two looks for an unknown one */
+
+
+static pthread_rwlock_t  il_keys_lock = PTHREAD_RWLOCK_INITIALIZER;
+static il_token_keys_t   il_keys;           /* under il_keys_lock */
+static int64_t           il_keys_looked;    /* ms; atomic */
 
 
 static int
@@ -147,8 +161,8 @@ il_keys_one(il_token_key_t *key, const char *dir, const char *name, char *err,
 }
 
 
-int
-il_keys_load(il_token_keys_t *keys, const char *dir, char *err, size_t cap)
+static int
+il_keys_dir(il_token_keys_t *keys, const char *dir, char *err, size_t cap)
 {
     int               i, n, rc;
     il_token_key_t    first;
@@ -203,4 +217,192 @@ il_keys_load(il_token_keys_t *keys, const char *dir, char *err, size_t cap)
     (void) snprintf(err, cap, "keys: \"%s\" has no *.seed to sign with", dir);
 
     return -1;
+}
+
+
+int
+il_keys_load(const char *dir, char *err, size_t cap)
+{
+    int              rc;
+    il_token_keys_t  keys;
+
+    rc = il_keys_dir(&keys, dir, err, cap);
+
+    if (rc == 0) {
+        (void) pthread_rwlock_wrlock(&il_keys_lock);
+        il_keys = keys;
+        (void) pthread_rwlock_unlock(&il_keys_lock);
+    }
+
+    sodium_memzero(&keys, sizeof(keys));
+
+    return rc;
+}
+
+
+void
+il_keys_wipe(void)
+{
+    (void) pthread_rwlock_wrlock(&il_keys_lock);
+    sodium_memzero(&il_keys, sizeof(il_keys));
+    (void) pthread_rwlock_unlock(&il_keys_lock);
+}
+
+
+/* Because of a token that nobody may have signed it says only what changed:
+ * a log must not grow by what is sent here. */
+
+static void
+il_keys_again(int told)
+{
+    int     changed;
+    char    err[IL_CONF_ERR_CAP], kid[IL_PASERK_PID + 1];
+    char    old[sizeof(kid)];
+    size_t  n, before;
+
+    (void) pthread_rwlock_rdlock(&il_keys_lock);
+    before = il_keys.n;
+    memcpy(old, il_keys.keys[0].pid, sizeof(old));
+    (void) pthread_rwlock_unlock(&il_keys_lock);
+
+    if (il_keys_load(il_srv.conf.keys_dir, err, sizeof(err)) != 0) {
+        il_log(IL_LOG_ERROR, "the keys stay as they are: %s", err);
+        return;
+    }
+
+    (void) pthread_rwlock_rdlock(&il_keys_lock);
+    n = il_keys.n;
+    memcpy(kid, il_keys.keys[0].pid, sizeof(kid));
+    (void) pthread_rwlock_unlock(&il_keys_lock);
+
+    changed = (n != before || strcmp(kid, old) != 0);
+
+    if (told || changed) {
+        il_log(IL_LOG_NOTICE, "%zu keys read, %s signs", n, kid);
+    }
+}
+
+
+void
+il_keys_reload(void)
+{
+    il_keys_again(1);
+}
+
+
+int
+il_keys_issue(char *out, size_t cap, size_t *outlen,
+    const il_owner_claims_t *claims)
+{
+    int  rc;
+
+    (void) pthread_rwlock_rdlock(&il_keys_lock);
+    rc = il_owner_issue(out, cap, outlen, claims, &il_keys.keys[0]);
+    (void) pthread_rwlock_unlock(&il_keys_lock);
+
+    return rc;
+}
+
+
+/* 1 if the token names a key that is not known here. */
+
+static int
+il_keys_unknown(il_str_t token)
+{
+    int              known;
+    char             footer[256], kid[IL_PASERK_PID + 1];
+    size_t           i, len;
+    il_json_value_t  v;
+
+    if (il_paseto_footer(footer, sizeof(footer), &len, token) != 0
+        || il_json_find(il_str(footer, len), il_cstr("/kid"), &v)
+           != IL_JSON_OK
+        || v.type != IL_JSON_STRING || v.raw.len != IL_PASERK_PID + 2)
+    {
+        return 0;
+    }
+
+    memcpy(kid, v.raw.data + 1, IL_PASERK_PID);
+    kid[IL_PASERK_PID] = '\0';
+    known = 0;
+
+    (void) pthread_rwlock_rdlock(&il_keys_lock);
+
+    for (i = 0; i < il_keys.n; i++) {
+        known |= (strcmp(il_keys.keys[i].pid, kid) == 0);
+    }
+
+    (void) pthread_rwlock_unlock(&il_keys_lock);
+
+    return !known;
+}
+
+
+/* One thread looks, and not more often than once a second, whatever is sent
+ * here. */
+
+static int
+il_keys_look(void)
+{
+    int64_t  now, last;
+
+    now = il_now_ms();
+    last = __atomic_load_n(&il_keys_looked, __ATOMIC_RELAXED);
+
+    if ((last != 0 && now - last < IL_KEY_UNKNOWN_MS)
+        || !__atomic_compare_exchange_n(&il_keys_looked, &last, now, 0,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    {
+        return -1;
+    }
+
+    il_keys_again(0);
+
+    return 0;
+}
+
+
+static int
+il_keys_check(il_owner_claims_t *claims, char *buf, size_t cap,
+    il_str_t token, int64_t now)
+{
+    int  rc;
+
+    (void) pthread_rwlock_rdlock(&il_keys_lock);
+    rc = il_owner_verify(claims, buf, cap, token, &il_keys, now);
+    (void) pthread_rwlock_unlock(&il_keys_lock);
+
+    return rc;
+}
+
+
+int
+il_keys_verify(il_owner_claims_t *claims, char *buf, size_t cap,
+    il_str_t token, int64_t now)
+{
+    if (il_keys_check(claims, buf, cap, token, now) == 0) {
+        return 0;
+    }
+
+    if (!il_keys_unknown(token) || il_keys_look() != 0) {
+        return -1;
+    }
+
+    return il_keys_check(claims, buf, cap, token, now);
+}
+
+
+void
+il_keys_each(void (*each)(void *ctx, size_t i, const char *kid,
+    const char *paserk), void *ctx)
+{
+    size_t  i;
+
+    (void) pthread_rwlock_rdlock(&il_keys_lock);
+
+    for (i = 0; i < il_keys.n; i++) {
+        each(ctx, i, il_keys.keys[i].pid, il_keys.keys[i].paserk);
+    }
+
+    (void) pthread_rwlock_unlock(&il_keys_lock);
 }

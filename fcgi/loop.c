@@ -24,6 +24,7 @@
 #include "loop.h"
 #include "park.h"
 #include "req.h"
+#include "server.h"
 #include "work.h"
 
 
@@ -526,6 +527,7 @@ il_loop_signal(void)
         if (si.ssi_signo == SIGHUP) {
             il_log_reopen();
             il_log(IL_LOG_NOTICE, "log opened again");
+            il_keys_reload();
             continue;
         }
 

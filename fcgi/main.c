@@ -142,8 +142,7 @@ il_main_conf(il_args_t *args, int argc, char **argv)
 
     if (il_conf_check(&il_srv.conf, err, sizeof(err)) != 0
         || il_check_conf(&il_srv.conf, err, sizeof(err)) != 0
-        || il_keys_load(&il_srv.keys, il_srv.conf.keys_dir, err, sizeof(err))
-           != 0)
+        || il_keys_load(il_srv.conf.keys_dir, err, sizeof(err)) != 0)
     {
         (void) fprintf(stderr, "interlockd: %s\n", err);
         return EX_CONFIG;
@@ -361,7 +360,7 @@ main(int argc, char **argv)
     }
 
     il_conf_free(&il_srv.conf);
-    sodium_memzero(&il_srv.keys, sizeof(il_srv.keys));
+    il_keys_wipe();
 
     return rc;
 }

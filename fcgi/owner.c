@@ -28,8 +28,8 @@ il_owner_auth(il_req_t *r, size_t size, void (*next)(il_req_t *r))
     token = il_auth_bearer(r);
 
     if (token.data == NULL
-        || il_owner_verify(&claims, buf, sizeof(buf), token, &il_srv.keys,
-                           il_wall_ms() / 1000)
+        || il_keys_verify(&claims, buf, sizeof(buf), token,
+                          il_wall_ms() / 1000)
            != 0)
     {
         il_owner_invalid(r);

@@ -1,6 +1,6 @@
 /*
- * server.h: what the parts of interlockd share: configuration, keys, lanes.
- * Filled by main() before any thread starts, read-only afterwards.
+ * server.h: what the parts of interlockd share: configuration, lanes, keys.
+ * il_srv is filled by main() before any thread starts, read-only afterwards.
  */
 
 #ifndef IL_SERVER_H
@@ -12,7 +12,6 @@
 
 typedef struct {
     il_conf_t        conf;
-    il_token_keys_t  keys;
 
     il_lane_t        submit;
     il_lane_t        submit_slow;
@@ -31,10 +30,27 @@ extern const il_lane_ops_t  il_lease_ops;
 extern const il_lane_ops_t  il_finish_ops;
 extern const il_lane_ops_t  il_look_ops;
 
-/* Reads the token signing keys: the lexically last *.seed signs.  0, or -1
- * with a message. */
-int il_keys_load(il_token_keys_t *keys, const char *dir, char *err,
-    size_t cap) IL_MUST_CHECK;
+/* The token signing keys (keys.c); any thread may call these.  Reads them, at
+ * the start and again: the lexically last *.seed signs.  0, or -1 with a
+ * message, and those read before stay. */
+int il_keys_load(const char *dir, char *err, size_t cap) IL_MUST_CHECK;
+
+/* Reads them again from where the configuration says, and logs it. */
+void il_keys_reload(void);
+
+void il_keys_wipe(void);
+
+/* il_owner_issue() and il_owner_verify() with these keys.  A token signed by
+ * a key that is not known here makes them be read again, once a second at the
+ * most: another host may have a new one already. */
+int il_keys_issue(char *out, size_t cap, size_t *outlen,
+    const il_owner_claims_t *claims) IL_MUST_CHECK;
+int il_keys_verify(il_owner_claims_t *claims, char *buf, size_t cap,
+    il_str_t token, int64_t now) IL_MUST_CHECK;
+
+/* Calls with key id and public key (PASERK) of each; the first one signs. */
+void il_keys_each(void (*each)(void *ctx, size_t i, const char *kid,
+    const char *paserk), void *ctx);
 
 /* The sweeper (recover, prune, is the server still good) and the poller
  * (what became runnable elsewhere).  0 or -1; stop waits for them. */

@@ -150,6 +150,12 @@ int il_file_secret(il_buf_t *b, const char *path);
  * exit code. */
 int il_file_create(const char *path, const void *data, size_t len);
 
+/* The same; root makes it for the owner of the directory. */
+int il_file_create_for_dir(const char *path, const void *data, size_t len);
+
+/* Removes a file, durably.  0 or exit code. */
+int il_file_remove(const char *path);
+
 /* base/name as a new string. */
 char *il_path_join(const char *base, const char *name);
 

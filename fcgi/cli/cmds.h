@@ -29,6 +29,7 @@ extern const il_cmd_t  il_cmd_token_list;
 extern const il_cmd_t  il_cmd_keys_init;
 extern const il_cmd_t  il_cmd_keys_rotate;
 extern const il_cmd_t  il_cmd_keys_list;
+extern const il_cmd_t  il_cmd_keys_prune;
 extern const il_cmd_t  il_cmd_migrate;
 extern const il_cmd_t  il_cmd_doctor;
 

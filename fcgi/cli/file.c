@@ -109,22 +109,29 @@ il_file_secret(il_buf_t *b, const char *path)
 }
 
 
-static int
-il_file_sync_dir(const char *path)
+/* The directory of a file's path, a new string. */
+static char *
+il_file_dir(const char *path)
 {
-    int          fd, rc;
-    char        *dir;
     const char  *slash;
 
     slash = strrchr(path, '/');
 
     if (slash == NULL) {
-        dir = il_xstrndup(".", 1);
-
-    } else {
-        dir = il_xstrndup(path, slash == path ? 1 : (size_t) (slash - path));
+        return il_xstrndup(".", 1);
     }
 
+    return il_xstrndup(path, slash == path ? 1 : (size_t) (slash - path));
+}
+
+
+static int
+il_file_sync_dir(const char *path)
+{
+    int    fd, rc;
+    char  *dir;
+
+    dir = il_file_dir(path);
     rc = -1;
     fd = open(dir, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
 
@@ -162,8 +169,28 @@ il_file_write(int fd, const char *data, size_t len)
 }
 
 
-int
-il_file_create(const char *path, const void *data, size_t len)
+/* A file made by root in a service's directory is for the service. */
+static int
+il_file_owner(int fd, const char *path)
+{
+    int          rc;
+    char        *dir;
+    struct stat  st;
+
+    if (geteuid() != 0) {
+        return 0;
+    }
+
+    dir = il_file_dir(path);
+    rc = stat(dir, &st);
+    free(dir);
+
+    return rc != 0 ? rc : fchown(fd, st.st_uid, st.st_gid);
+}
+
+
+static int
+il_file_make(const char *path, const void *data, size_t len, int as_dir)
 {
     int       fd, rc, e;
     il_buf_t  tmp;
@@ -180,7 +207,12 @@ il_file_create(const char *path, const void *data, size_t len)
         return EX_CANTCREAT;
     }
 
-    rc = il_file_write(fd, data, len);
+    rc = as_dir ? il_file_owner(fd, path) : 0;
+
+    if (rc == 0) {
+        rc = il_file_write(fd, data, len);
+    }
+
     e = errno;
 
     if (close(fd) != 0 && rc == 0) {
@@ -206,6 +238,32 @@ il_file_create(const char *path, const void *data, size_t len)
     if (rc != 0) {
         il_err("cannot create %s: %s", path, strerror(e));
         return EX_CANTCREAT;
+    }
+
+    return 0;
+}
+
+
+int
+il_file_create(const char *path, const void *data, size_t len)
+{
+    return il_file_make(path, data, len, 0);
+}
+
+
+int
+il_file_create_for_dir(const char *path, const void *data, size_t len)
+{
+    return il_file_make(path, data, len, 1);
+}
+
+
+int
+il_file_remove(const char *path)
+{
+    if (unlink(path) != 0 || il_file_sync_dir(path) != 0) {
+        il_err("cannot remove %s: %s", path, strerror(errno));
+        return errno == EACCES || errno == EPERM ? EX_NOPERM : EX_IOERR;
     }
 
     return 0;

@@ -41,6 +41,7 @@ static const il_cmd_t *const  il_cmds[] = {
     &il_cmd_keys_init,
     &il_cmd_keys_rotate,
     &il_cmd_keys_list,
+    &il_cmd_keys_prune,
     &il_cmd_migrate,
     &il_cmd_doctor,
     NULL

@@ -62,6 +62,16 @@ like($_->{public}, qr/^k4\.public\.[\w-]{43}$/, 'a public key')
     for @{ $r->{json}{items} };
 ok(index($r->{out}, $seed) < 0, 'and no seed');
 
+is($r->{json}{items}[0]{replaced_at}, undef, 'the one that signs: not replaced');
+is($r->{json}{items}[1]{replaced_at}, $r->{json}{items}[0]{made_at},
+    'the other: when the newest was made');
+for my $item (@{ $r->{json}{items} }) {
+    my ($d, $t) = $item->{file} =~ /^(\d{8})T(\d{6})\./;
+    (my $made = $item->{made_at}) =~ s/\.\d+Z$/Z/;
+    is($made =~ tr/0-9//cdr, "$d$t", 'made when its name says');
+    cmp_ok($item->{age_seconds}, '<', 60, 'a moment ago');
+}
+
 # a key of which only the public half is here
 
 Interlock::Test::spew("$dir/other.pub", "$r->{json}{items}[0]{public}\n");
@@ -95,8 +105,71 @@ is($r->{code}, 78, 'a broken file');
 unlike($r->{err}, qr/fff/, 'is not shown');
 unlink "$dir/~last.seed";
 
-keys_('rotate', $dir) for 3 .. 8;
-is(scalar(files()), 8, 'eight keys');
+keys_('rotate', $dir) for 3 .. 7;
+is(scalar(files()), 7, 'seven keys');
+Interlock::Test::spew("$dir/other.pub",
+    "k4.public.11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\n");
+is(keys_('rotate', $dir)->{code}, 78, 'with a public one: a ninth is refused');
+unlink "$dir/other.pub";
+is(keys_('rotate', $dir)->{code}, 0, 'without it: an eighth is not');
 is(keys_('rotate', $dir)->{code}, 78, 'a ninth is refused');
+
+# those whose tokens have ended: by the time since the next one was made
+
+{
+    my $old = "$tmp/old";
+    mkdir $old, 0700;
+    my $now = time;
+    my $day = 86400;
+    my $seed_at = sub {
+        my ($when) = @_;
+        my @t = gmtime $when;
+        my $name = sprintf '%04d%02d%02dT%02d%02d%02d.000000Z.seed',
+            $t[5] + 1900, $t[4] + 1, @t[ 3, 2, 1, 0 ];
+        Interlock::Test::spew("$old/$name", sprintf("%064x\n", $when));
+        chmod 0600, "$old/$name";
+        return $name;
+    };
+    my $first = $seed_at->($now - 60 * $day);
+    my $second = $seed_at->($now - 30 * $day);
+    my $third = $seed_at->($now - 8 * $day - 3600);
+    my $fourth = $seed_at->($now - 60);
+    Interlock::Test::spew("$old/other.pub",
+        "k4.public.11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\n");
+    utime $now - 90 * $day, $now - 90 * $day, "$old/other.pub";
+    my $left = sub { [ sort map { m{([^/]+)$} } glob "$old/*" ] };
+    my $pruned = sub { [ map { $_->{file} } @{ $_[0]{json}{items} } ] };
+
+    my $p = keys_('prune', $old, '--max-runtime', 21600, '--dry-run', '--json');
+    is($p->{code}, 0, 'prune --dry-run') or diag $p->{err};
+    is_deeply($pruned->($p), [ $first ],
+        'replaced 30 days ago: its tokens have ended; 8 days ago: not yet');
+    is(scalar @{ $left->() }, 5, 'nothing is removed');
+    $p = keys_('prune', $old, '--max-runtime', 3000, '--json');
+    is_deeply($pruned->($p), [ $first, $second ], 'a shorter max_runtime: two');
+    is_deeply($left->(), [ sort $third, $fourth, 'other.pub' ],
+        'the others are there');
+    $p = keys_('prune', $old, '--max-runtime', 1, '--json');
+    is_deeply($pruned->($p), [], 'replaced a minute ago: stays');
+    unlink "$old/$third";
+    utime $now - 90 * $day, $now - 90 * $day, "$old/$fourth";
+    is(keys_('prune', $old, '--max-runtime', 1)->{code}, 0, 'only one left');
+    is_deeply($left->(), [ sort $fourth, 'other.pub' ],
+        'the key that signs always stays');
+    is(keys_('prune', $old)->{code}, 64, '--max-runtime is needed');
+}
+
+# made by root for a service
+
+SKIP: {
+    skip 'not root', 2 if $> != 0;
+    my $theirs = "$tmp/theirs";
+    mkdir $theirs, 0700;
+    my ($uid, $gid) = (getpwnam 'nobody')[ 2, 3 ];
+    chown $uid, $gid, $theirs;
+    is(keys_('rotate', $theirs)->{code}, 0, 'in a directory of somebody else');
+    is_deeply([ map { (stat)[4] } glob "$theirs/*" ], [ $uid ],
+        'the file is his');
+}
 
 done_testing;
