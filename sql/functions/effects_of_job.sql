@@ -4,7 +4,8 @@
 -- are the last thing that any transaction waits for.
 
 -- effects_end(tenant, l, j): called by attempt_end for every end of an
--- attempt, whatever ends it; its caller holds the work and the lease.  Makes
+-- attempt, whatever ends it; its caller holds the work and the lease, and has
+-- locked the effects of all the attempts that it ends (effects_lock).  Makes
 -- the sends of this attempt that have no outcome unknown.  Answers whether
 -- the job may not run again yet: it has unsettled effects that its own retry
 -- may not repeat.
@@ -13,22 +14,72 @@ create or replace function interlock.effects_end(
 returns boolean
 language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
+declare
+    e  interlock.effects;
+    s  interlock.sends;
 begin
-    return false;
+    perform from interlock.sends x
+    where x.tenant = p_tenant and x.attempt_id = l.attempt_id
+        and x.outcome is null
+    limit 1;
+    if found then
+        perform interlock.effects_lock(array[p_tenant], array[l.attempt_id]);
+
+        for s in
+            select * from interlock.sends x
+            where x.tenant = p_tenant and x.attempt_id = l.attempt_id
+                and x.outcome is null
+            order by x.id
+        loop
+            select * into strict e from interlock.effects x
+            where x.tenant = p_tenant and x.id = s.effect_id;
+            perform interlock.send_over(e, s, 'end',
+                'its attempt ended without a word of it');
+        end loop;
+    end if;
+
+    return interlock.effects_unsettled(p_tenant, j);
 end
 $$;
 
 -- effects_unsettled(tenant, j): the answer of effects_end, asked again for a
 -- job that does not run: has it unsettled effects that its own retry may not
--- repeat?  The caller holds the work.  Changes nothing, locks nothing.
+-- repeat?  It may repeat what its provider will know again by the same key.
+-- The caller holds the work.  Changes nothing, locks nothing.
 create or replace function interlock.effects_unsettled(
     p_tenant int, j interlock.jobs)
 returns boolean
 language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
+declare
+    v_scope  text;
+    e        interlock.effects;
+    k        interlock.effect_kind_versions;
 begin
+    select x.scope into v_scope from interlock.effect_scope_of(j) x;
+
+    for e in
+        select * from interlock.effects x
+        where x.tenant = p_tenant and x.scope = v_scope
+            and x.state in ('unknown', 'needs_human')
+    loop
+        if e.state = 'needs_human' then
+            return true;
+        end if;
+
+        select * into strict k
+        from interlock.effect_kind_row(e.tenant, e.kind);
+        if not interlock.effect_repeatable(e, k, clock_timestamp()) then
+            return true;
+        end if;
+    end loop;
+
     return false;
 end
 $$;
@@ -42,9 +93,19 @@ create or replace function interlock.effects_hold_key(
 returns boolean
 language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
+declare
+    v_scope  text;
 begin
-    return false;
+    select x.scope into v_scope from interlock.effect_scope_of(j) x;
+
+    perform from interlock.effects e
+    where e.tenant = p_tenant and e.scope = v_scope
+        and e.state in ('unknown', 'needs_human')
+    limit 1;
+    return found;
 end
 $$;
 
@@ -56,22 +117,48 @@ create or replace function interlock.effects_of_scope(
 returns json
 language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
+declare
+    v_scope  text;
+    j        interlock.jobs;
 begin
-    return '[]'::json;
+    select * into j from interlock.jobs x
+    where x.tenant = p_tenant and x.id = p_job;
+    if not found then
+        return '[]'::json;
+    end if;
+
+    select x.scope into v_scope from interlock.effect_scope_of(j) x;
+
+    return coalesce((
+        select json_agg(json_build_object('effect_id', e.id, 'name', e.name,
+            'kind', e.kind, 'state', e.state, 'provider_ref', e.provider_ref)
+            order by e.name)
+        from (select x.* from interlock.effects x
+              where x.tenant = p_tenant and x.scope = v_scope
+                  and x.name is not null
+              order by x.name limit 100) e), '[]'::json);
 end
 $$;
 
 -- effects_summary(tenant, key): the effects of a work key by their state, for
--- work_get.  Locks: none.
+-- work_get: how many are in each.  Locks: none.
 create or replace function interlock.effects_summary(
     p_tenant int, p_key text)
 returns json
 language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
-    return '{}'::json;
+    return coalesce((
+        select json_object_agg(x.state, x.n order by x.state)
+        from (select e.state, count(*) as n from interlock.effects e
+              where e.tenant = p_tenant and e.work_key = p_key
+              group by e.state) x), '{}'::json);
 end
 $$;
 
@@ -82,9 +169,20 @@ create or replace function interlock.audit_effects(
 returns table (at timestamptz, doc json)
 language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
+#variable_conflict use_column
 begin
-    return;
+    return query
+    select h.at, interlock.history_doc(h, e)
+    from (select x.* from interlock.effects x
+          where x.tenant = p_tenant and x.work_key = p_key
+          order by x.created_at, x.id) e
+    cross join lateral (
+        select y.* from interlock.effects_history y
+        where y.tenant = e.tenant and y.effect_id = e.id
+        order by y.id) h;
 end
 $$;
 
@@ -95,10 +193,23 @@ create or replace function interlock.audit_effects_final(
     p_tenant int, p_key text, out confirmed json, out open json)
 language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
-    confirmed := '[]'::json;
-    open := '[]'::json;
+    select coalesce(json_agg(interlock.effect_json(e)
+            order by e.created_at, e.id)
+            filter (where e.state = 'confirmed'), '[]'::json),
+        coalesce(json_agg(json_build_object('what', 'effect', 'id', e.id,
+                'name', e.name, 'state', e.state,
+                'since', interlock.ts(e.changed_at),
+                'why', interlock.effect_why(e))
+            order by e.created_at, e.id)
+            filter (where e.state in ('intended', 'unknown', 'needs_human')),
+            '[]'::json)
+    into confirmed, open
+    from interlock.effects e
+    where e.tenant = p_tenant and e.work_key = p_key;
 end
 $$;
 

@@ -1,7 +1,8 @@
 -- owner_lock(tenants, attempts): locks what an attempt's end touches: the
 -- works of these attempts in key order, and with them those of the jobs and
--- effects that they look up; then their leases by id; all waiting.  Helper of
--- finish and unclaim; they judge in later statements.
+-- effects that they look up; then their leases by id, then the effects that
+-- they are sending, in order; all waiting.  Helper of finish and unclaim;
+-- they judge in later statements.
 -- Attempts that have no lease any more lock nothing.
 create or replace function interlock.owner_lock(
     p_tenant int[], p_attempt uuid[])
@@ -42,6 +43,8 @@ begin
         select from interlock.leases x
         where x.tenant = k.tenant and x.attempt_id = k.attempt
         for update) l;
+
+    perform interlock.effects_lock(p_tenant, p_attempt);
 end
 $$;
 

@@ -7,9 +7,9 @@
 -- Locks: works FOR NO KEY UPDATE SKIP LOCKED, then leases by id FOR UPDATE
 -- SKIP LOCKED: it never waits, so several may run at once, and an owner that
 -- is renewing or completing just now wins.  What was expired is judged again
--- in the next statement, with a clock read after the locks.  Last the limit
--- groups that got room, by name: only for these it waits, holding works, for
--- somebody who waits for nothing more.
+-- in the next statement, with a clock read after the locks.  Before them the
+-- effects that these attempts are sending are locked, in their order, and
+-- last the limit groups that got room, by name: for these it waits.
 --
 -- One row's trouble never stops the others.  The pass runs in one
 -- subtransaction (not one a row, and none while nothing is expired); if a row
@@ -154,6 +154,10 @@ begin
     pass := '{}';
     groups := '{}';
     group_tenants := '{}';
+
+    -- Before the works, although effects come after them: from here on it
+    -- waits for nothing but the limit groups.
+    perform interlock.effects_lock(p_tenant, p_attempt);
 
     for v_i in
         select w.i

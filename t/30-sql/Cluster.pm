@@ -167,7 +167,9 @@ sub load {
             single => 1);
     }
 
-    $self->psql(undef, file => "$ROOT/t/30-sql/helpers.sql");
+    for my $f ('helpers', 'helpers_effects') {
+        $self->psql(undef, file => "$ROOT/t/30-sql/$f.sql");
+    }
 
     # check.sql as a view, for tests that roll back.
     open my $fh, '<', "$sql/check.sql" or die "check.sql: $!";

@@ -186,6 +186,11 @@ $$;
 -- Empties everything, for the next isolation spec.
 create function t.clean() returns void language plpgsql as $$
 begin
+    perform set_config('session_replication_role', 'replica', true);
+    truncate interlock.effects, interlock.sends, interlock.effects_history,
+        interlock.effects_chain, interlock.effects_chain_ends,
+        interlock.effect_kinds, interlock.effect_kind_versions,
+        interlock.checks, interlock.check_answers;
     truncate interlock.jobs, interlock.works, interlock.requests,
         interlock.idempotency, interlock.payloads, interlock.leases,
         interlock.attempts, interlock.results, interlock.recovery_troubles,
