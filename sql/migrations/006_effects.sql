@@ -1,4 +1,4 @@
--- 005_effects.sql: the effects ledger: what is meant to change the outside
+-- 006_effects.sql: the effects ledger: what is meant to change the outside
 -- world, what was sent, what is known of it, and the history of all that.
 
 
