@@ -19,10 +19,6 @@
 
 static ngx_int_t ngx_http_interlock_json_index(ngx_conf_t *cf,
     ngx_str_t *name);
-static ngx_int_t ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
-    ngx_http_complex_value_t *cv);
-static ngx_int_t ngx_http_interlock_find_headers(ngx_conf_t *cf,
-    ngx_str_t *value, ngx_array_t **headers);
 static ngx_int_t ngx_http_interlock_zone_name(ngx_conf_t *cf,
     ngx_str_t *value, ngx_str_t *name, ssize_t *size);
 static char *ngx_http_interlock_zone_add(ngx_conf_t *cf,
@@ -593,7 +589,7 @@ ngx_http_interlock_json_index(ngx_conf_t *cf, ngx_str_t *name)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_complex_value_t *cv)
 {
@@ -615,7 +611,7 @@ ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
  * two, so these are counted at request time.
  */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_interlock_find_headers(ngx_conf_t *cf, ngx_str_t *value,
     ngx_array_t **headers)
 {

@@ -19,7 +19,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
-#include "ngx_http_interlock_module.h"
+#include "ngx_http_interlock_effect.h"
 
 
 #define NGX_HTTP_INTERLOCK_H_ANSWER    0
@@ -66,10 +66,14 @@ ngx_http_interlock_header_filter(ngx_http_request_t *r)
 {
     ngx_str_t                        values[NGX_HTTP_INTERLOCK_H_MAX];
     ngx_http_interlock_ctx_t        *ctx;
+    ngx_http_interlock_call_t       *call;
     ngx_http_interlock_main_conf_t  *imcf;
 
     if (r != r->main) {
-        return ngx_http_next_header_filter(r);
+        call = ngx_http_interlock_call_of(r);
+
+        return call ? ngx_http_interlock_call_header(r, call)
+                    : ngx_http_next_header_filter(r);
     }
 
     imcf = ngx_http_get_module_main_conf(r, ngx_http_interlock_module);

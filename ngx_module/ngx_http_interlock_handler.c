@@ -25,7 +25,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
-#include "ngx_http_interlock_module.h"
+#include "ngx_http_interlock_effect.h"
 
 
 /* how often a waiting request looks again, in milliseconds: doubling */
@@ -67,10 +67,19 @@ ngx_http_interlock_handler(ngx_http_request_t *r)
     ngx_http_interlock_loc_conf_t  *ilcf;
 
     if (r != r->main) {
+
+        if (ngx_http_interlock_call_of(r)) {
+            ngx_http_interlock_call_settings(r);
+        }
+
         return NGX_DECLINED;
     }
 
     ilcf = ngx_http_get_module_loc_conf(r, ngx_http_interlock_module);
+
+    if (ilcf->effect) {
+        return ngx_http_interlock_effect_handler(r, ilcf);
+    }
 
     if (!ilcf->gate) {
         return NGX_DECLINED;
@@ -108,7 +117,6 @@ ngx_http_interlock_start(ngx_http_request_t *r,
     ngx_http_interlock_loc_conf_t *ilcf)
 {
     ngx_int_t                  rc;
-    ngx_pool_cleanup_t        *cln;
     ngx_http_interlock_ctx_t  *ctx;
 
     /*
@@ -124,20 +132,10 @@ ngx_http_interlock_start(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_interlock_ctx_t));
-    if (cln == NULL) {
+    ctx = ngx_http_interlock_create_ctx(r, ilcf);
+    if (ctx == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    ctx = cln->data;
-    ngx_memzero(ctx, sizeof(ngx_http_interlock_ctx_t));
-
-    cln->handler = ngx_http_interlock_cleanup;
-
-    ctx->request = r;
-    ctx->lcf = ilcf;
-
-    ngx_http_set_ctx(r, ctx, ngx_http_interlock_module);
 
     if (ilcf->counters) {
         (void) ngx_atomic_fetch_add(&ilcf->counters->requests, 1);
@@ -544,6 +542,32 @@ ngx_http_interlock_release(ngx_http_interlock_ctx_t *ctx)
 
 
 ngx_http_interlock_ctx_t *
+ngx_http_interlock_create_ctx(ngx_http_request_t *r,
+    ngx_http_interlock_loc_conf_t *ilcf)
+{
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_interlock_ctx_t  *ctx;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_interlock_ctx_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    ctx = cln->data;
+    ngx_memzero(ctx, sizeof(ngx_http_interlock_ctx_t));
+
+    cln->handler = ngx_http_interlock_cleanup;
+
+    ctx->request = r;
+    ctx->lcf = ilcf;
+
+    ngx_http_set_ctx(r, ctx, ngx_http_interlock_module);
+
+    return ctx;
+}
+
+
+ngx_http_interlock_ctx_t *
 ngx_http_interlock_get_ctx(ngx_http_request_t *r)
 {
     ngx_pool_cleanup_t        *cln;
@@ -579,6 +603,10 @@ ngx_http_interlock_cleanup(void *data)
 
     ngx_http_interlock_release(ctx);
     ngx_http_interlock_count(ctx, NGX_HTTP_INTERLOCK_UNFINISHED);
+
+    if (ctx->effect) {
+        ngx_http_interlock_effect_cleanup(ctx);
+    }
 
     if (ctx->map && munmap(ctx->map, ctx->map_len) == -1) {
         ngx_log_error(NGX_LOG_ALERT, ctx->request->connection->log, ngx_errno,

@@ -16,7 +16,7 @@
 
 #include <sodium.h>
 
-#include "ngx_http_interlock_module.h"
+#include "ngx_http_interlock_effect.h"
 
 
 static void *ngx_http_interlock_create_main_conf(ngx_conf_t *cf);
@@ -125,6 +125,27 @@ static ngx_command_t  ngx_http_interlock_commands[] = {
       offsetof(ngx_http_interlock_loc_conf_t, wait),
       NULL },
 
+    { ngx_string("interlock_keys"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_interlock_effect_keys,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("interlock_effect"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
+      ngx_http_interlock_effect,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("interlock_effect_uri"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_interlock_effect_uri,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("interlock_status"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
       ngx_http_interlock_status,
@@ -221,6 +242,8 @@ ngx_http_interlock_create_loc_conf(ngx_conf_t *cf)
      *     conf->idem_headers = NULL;
      *     conf->work_headers = NULL;
      *     conf->status = 0;
+     *     conf->effect_uri = { 0, NULL };
+     *     conf->keys = NULL;
      *     conf->counters = NULL;
      *     conf->verified = { 0, NULL };
      *     conf->zone_here = 0;
@@ -235,6 +258,7 @@ ngx_http_interlock_create_loc_conf(ngx_conf_t *cf)
     conf->mismatch = NGX_CONF_UNSET_UINT;
     conf->wait = NGX_CONF_UNSET_MSEC;
     conf->dry_run = NGX_CONF_UNSET;
+    conf->effect = NGX_CONF_UNSET_PTR;
 
     return conf;
 }
@@ -280,6 +304,11 @@ ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     rc = ngx_http_interlock_merge_json(cf, prev, conf);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_interlock_effect_merge(cf, prev, conf);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
@@ -515,8 +544,10 @@ ngx_http_interlock_check_upstream(ngx_conf_t *cf,
 static ngx_int_t
 ngx_http_interlock_init(ngx_conf_t *cf)
 {
-    ngx_http_handler_pt        *h;
-    ngx_http_core_main_conf_t  *cmcf;
+    ngx_uint_t                       m;
+    ngx_http_handler_pt             *h;
+    ngx_http_core_main_conf_t       *cmcf;
+    ngx_http_interlock_main_conf_t  *imcf;
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
@@ -533,6 +564,17 @@ ngx_http_interlock_init(ngx_conf_t *cf)
     *h = ngx_http_interlock_handler;
 
     ngx_http_interlock_filter_init();
+    ngx_http_interlock_call_filter_init();
+
+    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_interlock_module);
+
+    for (m = 0; cf->cycle->modules[m]; m++) {
+        if (ngx_strcmp(cf->cycle->modules[m]->name, "ngx_http_fastcgi_module")
+            == 0)
+        {
+            imcf->fastcgi = cf->cycle->modules[m];
+        }
+    }
 
     return NGX_OK;
 }

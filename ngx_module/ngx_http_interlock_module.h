@@ -20,6 +20,7 @@
 #include "il_problem.h"
 #include "il_sig.h"
 #include "il_time.h"
+#include "il_token.h"
 
 #include "ngx_http_interlock_zone.h"
 
@@ -47,6 +48,8 @@ typedef struct {
     ngx_array_t                     body;       /* of ngx_int_t */
     ngx_array_t                     keys;       /* of ngx_int_t */
     ngx_array_t                     answer;     /* of ngx_int_t */
+
+    ngx_module_t                   *fastcgi;    /* nginx's, or NULL */
 } ngx_http_interlock_main_conf_t;
 
 
@@ -79,6 +82,13 @@ typedef struct {
     ngx_msec_t                      wait;
     ngx_flag_t                      dry_run;
     ngx_uint_t                      status;
+
+    /* the fencing proxy's */
+
+    struct ngx_http_interlock_effect_conf_s
+                                   *effect;     /* NULL: none here */
+    ngx_str_t                       effect_uri;
+    il_token_keys_t                *keys;
 
     /* made at the end of configuration */
 
@@ -129,6 +139,9 @@ typedef struct {
     ngx_msec_t                      wait_end;
     ngx_msec_t                      wait_step;
 
+    struct ngx_http_interlock_effect_s
+                                   *effect;     /* of the fencing proxy */
+
     il_problem_e                    problem;
     ngx_str_t                       decision;
     ngx_str_t                       job_id;
@@ -159,6 +172,13 @@ char *ngx_http_interlock_idempotency_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
+ngx_int_t ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_complex_value_t *cv);
+
+/* The request headers that are named in a value, lower case with "_". */
+ngx_int_t ngx_http_interlock_find_headers(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_array_t **headers);
+
 /* ngx_http_interlock_verify.c: signatures */
 
 char *ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -174,6 +194,8 @@ ngx_uint_t ngx_http_interlock_header_count(ngx_http_request_t *r,
 
 ngx_int_t ngx_http_interlock_handler(ngx_http_request_t *r);
 ngx_http_interlock_ctx_t *ngx_http_interlock_get_ctx(ngx_http_request_t *r);
+ngx_http_interlock_ctx_t *ngx_http_interlock_create_ctx(ngx_http_request_t *r,
+    ngx_http_interlock_loc_conf_t *ilcf);
 void ngx_http_interlock_release(ngx_http_interlock_ctx_t *ctx);
 void ngx_http_interlock_count(ngx_http_interlock_ctx_t *ctx,
     ngx_http_interlock_outcome_e outcome);
@@ -199,6 +221,12 @@ ngx_int_t ngx_http_interlock_reply_problem(ngx_http_request_t *r,
 ngx_int_t ngx_http_interlock_reply_answer(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 ngx_int_t ngx_http_interlock_reply_empty(ngx_http_request_t *r);
+
+/* Of these: name and type live as long as the request; body is copied. */
+ngx_int_t ngx_http_interlock_add_header(ngx_http_request_t *r,
+    const char *name, ngx_str_t *value);
+ngx_int_t ngx_http_interlock_send(ngx_http_request_t *r, ngx_uint_t status,
+    const char *type, u_char *body, size_t len);
 
 /* ngx_http_interlock_variables.c */
 

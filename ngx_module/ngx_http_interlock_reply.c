@@ -21,20 +21,6 @@
 #define NGX_HTTP_INTERLOCK_PROBLEM_CAP  2048
 
 
-static ngx_int_t ngx_http_interlock_add_header(ngx_http_request_t *r,
-    const char *name, size_t name_len, ngx_str_t *value);
-static ngx_int_t ngx_http_interlock_send(ngx_http_request_t *r,
-    ngx_uint_t status, const char *type, size_t type_len, u_char *body,
-    size_t len);
-
-
-#define ngx_http_interlock_header(r, name, value)                             \
-    ngx_http_interlock_add_header(r, name, sizeof(name) - 1, value)
-
-#define ngx_http_interlock_send_body(r, status, type, body, len)              \
-    ngx_http_interlock_send(r, status, type, sizeof(type) - 1, body, len)
-
-
 /* a worker process has one thread: bodies are built here, then copied to
  * memory of just their size */
 
@@ -64,16 +50,14 @@ ngx_http_interlock_reply_problem(ngx_http_request_t *r, il_problem_e problem,
 
         value.len = ngx_sprintf(value.data, "%ui", retry_after) - value.data;
 
-        if (ngx_http_interlock_header(r, "Retry-After", &value) != NGX_OK) {
+        if (ngx_http_interlock_add_header(r, "Retry-After", &value) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
     }
 
-    return ngx_http_interlock_send_body(r,
-                                        (ngx_uint_t) il_problem_status(problem),
-                                        "application/problem+json",
-                                        (u_char *) ngx_http_interlock_buffer,
-                                        len);
+    return ngx_http_interlock_send(r, (ngx_uint_t) il_problem_status(problem),
+                                   "application/problem+json",
+                                   (u_char *) ngx_http_interlock_buffer, len);
 }
 
 
@@ -112,13 +96,13 @@ ngx_http_interlock_reply_answer(ngx_http_request_t *r,
 
     ngx_str_set(&value, "duplicate");
 
-    if (ngx_http_interlock_header(r, "Interlock-Decision", &value) != NGX_OK) {
+    if (ngx_http_interlock_add_header(r, "Interlock-Decision", &value) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ngx_str_set(&value, "true");
 
-    if (ngx_http_interlock_header(r, "Idempotency-Replayed", &value)
+    if (ngx_http_interlock_add_header(r, "Idempotency-Replayed", &value)
         != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -147,15 +131,14 @@ ngx_http_interlock_reply_answer(ngx_http_request_t *r,
          */
 
         if (status == NGX_HTTP_ACCEPTED
-            && ngx_http_interlock_header(r, "Location", &value) != NGX_OK)
+            && ngx_http_interlock_add_header(r, "Location", &value) != NGX_OK)
         {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
     }
 
-    return ngx_http_interlock_send_body(r, status, "application/json",
-                                        (u_char *) ngx_http_interlock_buffer,
-                                        len);
+    return ngx_http_interlock_send(r, status, "application/json",
+                                   (u_char *) ngx_http_interlock_buffer, len);
 }
 
 
@@ -164,13 +147,13 @@ ngx_http_interlock_reply_answer(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_interlock_reply_empty(ngx_http_request_t *r)
 {
-    return ngx_http_interlock_send(r, NGX_HTTP_OK, NULL, 0, NULL, 0);
+    return ngx_http_interlock_send(r, NGX_HTTP_OK, NULL, NULL, 0);
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_interlock_add_header(ngx_http_request_t *r, const char *name,
-    size_t name_len, ngx_str_t *value)
+    ngx_str_t *value)
 {
     ngx_table_elt_t  *h;
 
@@ -181,7 +164,7 @@ ngx_http_interlock_add_header(ngx_http_request_t *r, const char *name,
 
     h->hash = 1;
     h->key.data = (u_char *) name;
-    h->key.len = name_len;
+    h->key.len = ngx_strlen(name);
     h->value = *value;
     h->lowcase_key = NULL;
 
@@ -189,9 +172,9 @@ ngx_http_interlock_add_header(ngx_http_request_t *r, const char *name,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_interlock_send(ngx_http_request_t *r, ngx_uint_t status,
-    const char *type, size_t type_len, u_char *body, size_t len)
+    const char *type, u_char *body, size_t len)
 {
     ngx_int_t     rc;
     ngx_str_t     value;
@@ -235,17 +218,17 @@ ngx_http_interlock_send(ngx_http_request_t *r, ngx_uint_t status,
     r->headers_out.content_length_n = (off_t) len;
     r->headers_out.last_modified_time = -1;
 
-    if (type_len) {
+    if (type) {
         r->headers_out.content_type.data = (u_char *) type;
-        r->headers_out.content_type.len = type_len;
-        r->headers_out.content_type_len = type_len;
+        r->headers_out.content_type.len = ngx_strlen(type);
+        r->headers_out.content_type_len = r->headers_out.content_type.len;
         r->headers_out.content_type_lowcase = NULL;
 
         /* as the backend says: an answer here is for this request only */
 
         ngx_str_set(&value, "no-store");
 
-        if (ngx_http_interlock_header(r, "Cache-Control", &value) != NGX_OK) {
+        if (ngx_http_interlock_add_header(r, "Cache-Control", &value) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
     }

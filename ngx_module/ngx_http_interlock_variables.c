@@ -16,7 +16,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
-#include "ngx_http_interlock_module.h"
+#include "ngx_http_interlock_effect.h"
 
 
 #define NGX_HTTP_INTERLOCK_VALUE_MAX  0x0fffffff
@@ -36,7 +36,9 @@ static ngx_int_t ngx_http_interlock_answer_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_interlock_reason_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static ngx_int_t ngx_http_interlock_absent_variable(ngx_http_request_t *r,
+static ngx_int_t ngx_http_interlock_effect_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_interlock_call_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static void ngx_http_interlock_set_value(ngx_http_variable_value_t *v,
     ngx_str_t *value, ngx_uint_t known);
@@ -83,13 +85,21 @@ static ngx_http_variable_t  ngx_http_interlock_vars[] = {
     { ngx_string("interlock_reject_reason"), NULL,
       ngx_http_interlock_reason_variable, 0, 0, 0 },
 
-    /* of the fencing proxy; a log format may already name them */
-
     { ngx_string("interlock_effect_id"), NULL,
-      ngx_http_interlock_absent_variable, 0, 0, 0 },
+      ngx_http_interlock_effect_variable,
+      offsetof(ngx_http_interlock_effect_t, id), 0, 0 },
 
     { ngx_string("interlock_effect_state"), NULL,
-      ngx_http_interlock_absent_variable, 0, 0, 0 },
+      ngx_http_interlock_effect_variable,
+      offsetof(ngx_http_interlock_effect_t, outcome), 0, 0 },
+
+    /* for interlock_effect_params: each subrequest has its own */
+
+    { ngx_string("interlock_effect_call"), NULL,
+      ngx_http_interlock_call_variable, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("interlock_effect_length"), NULL,
+      ngx_http_interlock_call_variable, 1, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
       ngx_http_null_variable
 };
@@ -115,6 +125,7 @@ ngx_http_interlock_add_variables(ngx_conf_t *cf)
         var->data = v->data;
 
         indices = (v->get_handler == ngx_http_interlock_answer_variable
+                   || v->get_handler == ngx_http_interlock_effect_variable
                    || v->get_handler == ngx_http_interlock_reason_variable)
                   ? &imcf->answer : &imcf->keys;
 
@@ -333,10 +344,66 @@ ngx_http_interlock_reason_variable(ngx_http_request_t *r,
 
 
 static ngx_int_t
-ngx_http_interlock_absent_variable(ngx_http_request_t *r,
+ngx_http_interlock_effect_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    ngx_http_interlock_set_value(v, NULL, 1);
+    ngx_str_t                 *value;
+    ngx_http_interlock_ctx_t  *ctx;
+
+    ctx = ngx_http_interlock_get_ctx(r);
+    value = NULL;
+
+    if (ctx && ctx->effect) {
+        value = (ngx_str_t *) ((char *) ctx->effect + data);
+    }
+
+    ngx_http_interlock_set_value(v, value, 0);
+
+    return NGX_OK;
+}
+
+
+/* data: 0 what is asked of the backend, 1 the length of what goes along; for
+ * the subrequest itself and nobody else */
+
+static ngx_int_t
+ngx_http_interlock_call_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t                     value;
+    ngx_http_interlock_ctx_t     *ctx;
+    ngx_http_interlock_call_t    *call;
+    ngx_http_interlock_effect_t  *e;
+
+    ngx_http_interlock_set_value(v, NULL, 0);
+
+    call = (r == r->main) ? NULL : ngx_http_interlock_call_of(r);
+
+    if (call == NULL) {
+        return NGX_OK;
+    }
+
+    ctx = ngx_http_get_module_ctx(r->main, ngx_http_interlock_module);
+    e = ctx->effect;
+
+    if (call == &e->send) {
+        return NGX_OK;
+    }
+
+    if (data == 0) {
+        ngx_http_interlock_set_value(v, &e->what, 0);
+        return NGX_OK;
+    }
+
+    value.data = ngx_pnalloc(r->pool, NGX_OFF_T_LEN);
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    value.len = ngx_sprintf(value.data, "%O", r->headers_in.content_length_n)
+                - value.data;
+
+    ngx_http_interlock_set_value(v, &value, 0);
 
     return NGX_OK;
 }

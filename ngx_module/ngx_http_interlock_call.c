@@ -1,0 +1,566 @@
+
+/*
+ * Copyright (C) the interlock authors
+ */
+
+
+/*
+ * Subrequests whose answers are caught: the filters take header and body of
+ * such a request and pass nothing on, so that nothing reaches the client
+ * before the main request says so.
+ *
+ * A body that ended properly ends with a buffer marked as the last one; one
+ * that was cut off does not, and that is how the two are told apart.  However
+ * a subrequest ends, its handler says NGX_OK to nginx: an error page in its
+ * place would be an answer that nobody gave.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_http_interlock_effect.h"
+
+
+#define NGX_HTTP_INTERLOCK_BODY_FIRST  2048
+
+
+static ngx_int_t ngx_http_interlock_call_start(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_call_t *call,
+    ngx_str_t *uri, ngx_str_t *args, ngx_uint_t flags);
+static ngx_int_t ngx_http_interlock_call_done(ngx_http_request_t *r,
+    void *data, ngx_int_t rc);
+static void ngx_http_interlock_call_list(ngx_list_t *to, ngx_list_t *from);
+static ngx_int_t ngx_http_interlock_call_headers(ngx_http_request_t *r,
+    ngx_http_interlock_effect_t *e, ngx_list_t *headers);
+static ngx_uint_t ngx_http_interlock_call_keeps(ngx_table_elt_t *h,
+    ngx_http_interlock_effect_t *e);
+static ngx_int_t ngx_http_interlock_call_body_filter(ngx_http_request_t *r,
+    ngx_chain_t *in);
+static ngx_int_t ngx_http_interlock_call_memory(ngx_http_request_t *r,
+    ngx_http_interlock_call_t *call, u_char *data, size_t len);
+static ngx_int_t ngx_http_interlock_call_file(ngx_http_request_t *r,
+    ngx_http_interlock_call_t *call, u_char *data, size_t len);
+
+
+static ngx_http_output_body_filter_pt  ngx_http_next_body_filter;
+
+
+void
+ngx_http_interlock_call_filter_init(void)
+{
+    ngx_http_next_body_filter = ngx_http_top_body_filter;
+    ngx_http_top_body_filter = ngx_http_interlock_call_body_filter;
+}
+
+
+/* POST to interlock_effect_uri; what is asked is in $interlock_effect_call */
+
+ngx_int_t
+ngx_http_interlock_call_backend(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_call_t *call,
+    ngx_str_t *body)
+{
+    ngx_buf_t                *b;
+    ngx_list_t                headers;
+    ngx_http_request_t       *sr;
+    ngx_http_request_body_t  *rb;
+
+    ngx_memzero(call, sizeof(ngx_http_interlock_call_t));
+
+    rb = ngx_pcalloc(r->pool, sizeof(ngx_http_request_body_t));
+    if (rb == NULL
+        || ngx_list_init(&headers, r->pool, 1, sizeof(ngx_table_elt_t))
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (body->len) {
+        b = ngx_calloc_buf(r->pool);
+        rb->bufs = ngx_alloc_chain_link(r->pool);
+
+        if (b == NULL || rb->bufs == NULL) {
+            return NGX_ERROR;
+        }
+
+        b->pos = body->data;
+        b->last = body->data + body->len;
+        b->start = b->pos;
+        b->end = b->last;
+        b->memory = 1;
+        b->last_buf = 1;
+
+        rb->bufs->buf = b;
+        rb->bufs->next = NULL;
+    }
+
+    if (ngx_http_interlock_call_start(r, ctx, call, &ctx->lcf->effect_uri,
+                                      NULL, 0)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    sr = call->request;
+
+    /* nothing of the worker's goes along: neither headers nor body */
+
+    ngx_memzero(&sr->headers_in, sizeof(ngx_http_headers_in_t));
+    ngx_http_interlock_call_list(&sr->headers_in.headers, &headers);
+
+    sr->headers_in.server = r->headers_in.server;
+    sr->headers_in.content_length_n = (off_t) body->len;
+    sr->headers_in.keep_alive_n = -1;
+
+    sr->request_body = rb;
+    sr->method = NGX_HTTP_POST;
+    ngx_str_set(&sr->method_name, "POST");
+
+    return NGX_OK;
+}
+
+
+/* the worker's request, from this phase on, with other headers */
+
+ngx_int_t
+ngx_http_interlock_call_provider(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_call_t *call)
+{
+    ngx_list_t           headers;
+    ngx_http_request_t  *sr;
+
+    ngx_memzero(call, sizeof(ngx_http_interlock_call_t));
+
+    call->spool = 1;
+
+    if (ngx_http_interlock_call_headers(r, ctx->effect, &headers) != NGX_OK
+        || ngx_http_interlock_call_start(r, ctx, call, &r->uri, &r->args,
+                                         NGX_HTTP_SUBREQUEST_CLONE)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    sr = call->request;
+
+    ngx_http_interlock_call_list(&sr->headers_in.headers, &headers);
+
+    /* a provider that switched protocols would have the client's connection */
+
+    sr->headers_in.upgrade = NULL;
+
+    return NGX_OK;
+}
+
+
+/* a list of one part has its last part within itself */
+
+static void
+ngx_http_interlock_call_list(ngx_list_t *to, ngx_list_t *from)
+{
+    *to = *from;
+
+    if (from->last == &from->part) {
+        to->last = &to->part;
+    }
+}
+
+
+static ngx_int_t
+ngx_http_interlock_call_start(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_call_t *call,
+    ngx_str_t *uri, ngx_str_t *args, ngx_uint_t flags)
+{
+    ngx_http_post_subrequest_t  *ps;
+
+    ps = ngx_palloc(r->pool, sizeof(ngx_http_post_subrequest_t));
+    if (ps == NULL) {
+        return NGX_ERROR;
+    }
+
+    ps->handler = ngx_http_interlock_call_done;
+    ps->data = call;
+
+    ctx->effect->call = call;
+
+    return ngx_http_subrequest(r, uri, args, &call->request, ps,
+                               flags|NGX_HTTP_SUBREQUEST_WAITED);
+}
+
+
+/* may be called twice: a finalized request may be finalized again */
+
+static ngx_int_t
+ngx_http_interlock_call_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
+{
+    ngx_http_interlock_call_t *call = data;
+
+    if (!call->done) {
+        call->done = 1;
+        call->rc = rc;
+
+        ngx_log_debug4(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                       "interlock call ended: %i status: %ui length: %O "
+                       "complete: %d", rc, call->status, call->size,
+                       call->complete);
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_http_interlock_call_t *
+ngx_http_interlock_call_of(ngx_http_request_t *r)
+{
+    ngx_http_interlock_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r->main, ngx_http_interlock_module);
+
+    if (ctx == NULL || ctx->effect == NULL || ctx->effect->call == NULL
+        || ctx->effect->call->request != r)
+    {
+        return NULL;
+    }
+
+    return ctx->effect->call;
+}
+
+
+/*
+ * The backend's location is another one than the proxy's, and is found only
+ * when the call is made.  A worker that goes away must not end the recording
+ * of what it did, and an error of the backend is to be seen as it is.  The
+ * configuration of this process is set to what it should have been.
+ */
+
+void
+ngx_http_interlock_call_settings(ngx_http_request_t *r)
+{
+    ngx_http_upstream_conf_t        *ucf;
+    ngx_http_interlock_main_conf_t  *imcf;
+
+    imcf = ngx_http_get_module_main_conf(r, ngx_http_interlock_module);
+
+    if (imcf->fastcgi) {
+        ucf = r->loc_conf[imcf->fastcgi->ctx_index];
+        ucf->ignore_client_abort = 1;
+        ucf->intercept_errors = 0;
+    }
+}
+
+
+/* a list of its own: the main request's is the worker's, and stays */
+
+static ngx_int_t
+ngx_http_interlock_call_headers(ngx_http_request_t *r,
+    ngx_http_interlock_effect_t *e, ngx_list_t *headers)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h, *copy;
+
+    if (ngx_list_init(headers, r->pool, 20, sizeof(ngx_table_elt_t)) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    part = &r->headers_in.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (!ngx_http_interlock_call_keeps(&h[i], e)) {
+            continue;
+        }
+
+        copy = ngx_list_push(headers);
+        if (copy == NULL) {
+            return NGX_ERROR;
+        }
+
+        *copy = h[i];
+    }
+
+    if (e->key.len) {
+
+        copy = ngx_list_push(headers);
+        if (copy == NULL) {
+            return NGX_ERROR;
+        }
+
+        copy->hash = 1;
+        copy->key = e->key_header;
+        copy->value = e->key;
+        copy->lowcase_key = ngx_pnalloc(r->pool, e->key_header.len);
+        if (copy->lowcase_key == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_strlow(copy->lowcase_key, e->key_header.data, e->key_header.len);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Not for the provider: all that is interlock's, the owner token wherever it
+ * is, and another key than the effect's.  Answers are kept as they come, so
+ * the worker's wish for a compressed one is not passed on either.
+ */
+
+static ngx_uint_t
+ngx_http_interlock_call_keeps(ngx_table_elt_t *h,
+    ngx_http_interlock_effect_t *e)
+{
+    ngx_str_t  v;
+
+    if (h->key.len >= 10
+        && ngx_strncasecmp(h->key.data, (u_char *) "Interlock-", 10) == 0)
+    {
+        return 0;
+    }
+
+    if (e->key.len && h->key.len == e->key_header.len
+        && ngx_strncasecmp(h->key.data, e->key_header.data, h->key.len) == 0)
+    {
+        return 0;
+    }
+
+    switch (h->key.len) {
+
+    case sizeof("Upgrade") - 1:
+        return ngx_strncasecmp(h->key.data, (u_char *) "Upgrade", 7) != 0;
+
+    case sizeof("Authorization") - 1:
+        if (ngx_strncasecmp(h->key.data, (u_char *) "Authorization", 13) != 0)
+        {
+            return 1;
+        }
+
+        v = h->value;
+
+        return v.len < e->token.len
+               || ngx_memcmp(v.data + v.len - e->token.len, e->token.data,
+                             e->token.len) != 0;
+
+    case sizeof("Accept-Encoding") - 1:
+        return ngx_strncasecmp(h->key.data, (u_char *) "Accept-Encoding", 15)
+               != 0;
+
+    default:
+        return 1;
+    }
+}
+
+
+ngx_int_t
+ngx_http_interlock_call_header(ngx_http_request_t *r,
+    ngx_http_interlock_call_t *call)
+{
+    /* what the upstream said, not what something made of it */
+
+    call->status = r->upstream ? r->upstream->headers_in.status_n
+                               : r->headers_out.status;
+
+    /* bodies are copied from memory */
+
+    r->filter_need_in_memory = 1;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_interlock_call_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    size_t                      len;
+    ngx_buf_t                  *b;
+    ngx_int_t                   rc;
+    ngx_chain_t                *cl;
+    ngx_http_interlock_call_t  *call;
+
+    if (r == r->main) {
+        return ngx_http_next_body_filter(r, in);
+    }
+
+    call = ngx_http_interlock_call_of(r);
+
+    if (call == NULL) {
+        return ngx_http_next_body_filter(r, in);
+    }
+
+    for (cl = in; cl; cl = cl->next) {
+
+        b = cl->buf;
+        len = ngx_buf_in_memory(b) ? (size_t) (b->last - b->pos) : 0;
+
+        if (len) {
+            rc = (call->size + (off_t) len <= NGX_HTTP_INTERLOCK_ANSWER_MAX)
+                 ? ngx_http_interlock_call_memory(r, call, b->pos, len)
+                 : ngx_http_interlock_call_file(r, call, b->pos, len);
+
+            if (rc != NGX_OK) {
+                return NGX_ERROR;
+            }
+
+            call->size += (off_t) len;
+        }
+
+        b->pos = b->last;
+        b->file_pos = b->file_last;
+
+        if (b->last_buf || b->last_in_chain) {
+            call->complete = 1;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_interlock_call_memory(ngx_http_request_t *r,
+    ngx_http_interlock_call_t *call, u_char *data, size_t len)
+{
+    size_t   cap;
+    u_char  *p;
+
+    if (len > call->cap - call->len) {
+
+        cap = ngx_max(call->cap * 2, NGX_HTTP_INTERLOCK_BODY_FIRST);
+        cap = ngx_max(cap, call->len + len);
+        cap = ngx_min(cap, NGX_HTTP_INTERLOCK_ANSWER_MAX);
+
+        p = ngx_palloc(r->pool, cap);
+        if (p == NULL) {
+            return NGX_ERROR;
+        }
+
+        if (call->len) {
+            ngx_memcpy(p, call->data, call->len);
+            (void) ngx_pfree(r->pool, call->data);
+        }
+
+        call->data = p;
+        call->cap = cap;
+    }
+
+    ngx_memcpy(call->data + call->len, data, len);
+    call->len += len;
+
+    return NGX_OK;
+}
+
+
+/* a long answer: all of it goes to a file that has no name */
+
+static ngx_int_t
+ngx_http_interlock_call_file(ngx_http_request_t *r,
+    ngx_http_interlock_call_t *call, u_char *data, size_t len)
+{
+    off_t             max;
+    ngx_buf_t         b[2];
+    ngx_chain_t       out[2], *first;
+    ngx_temp_file_t  *tf;
+
+    max = (r->upstream && r->upstream->conf->max_temp_file_size)
+          ? (off_t) r->upstream->conf->max_temp_file_size
+          : NGX_MAX_OFF_T_VALUE;
+
+    if (!call->spool || r->upstream == NULL || call->size > max) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "interlock: the answer is too long");
+        call->too_long = 1;
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(b, sizeof(b));
+
+    b[1].pos = data;
+    b[1].last = data + len;
+    b[1].memory = 1;
+    out[1].buf = &b[1];
+    out[1].next = NULL;
+    first = &out[1];
+
+    tf = call->file;
+
+    if (tf == NULL) {
+
+        tf = ngx_pcalloc(r->pool, sizeof(ngx_temp_file_t));
+        if (tf == NULL) {
+            return NGX_ERROR;
+        }
+
+        tf->file.fd = NGX_INVALID_FILE;
+        tf->file.log = r->connection->log;
+        tf->path = r->upstream->conf->temp_path;
+        tf->pool = r->pool;
+        tf->log_level = NGX_LOG_INFO;
+        tf->warn = "a provider's answer is held in a temporary file";
+
+        call->file = tf;
+
+        if (call->len) {
+            b[0].pos = call->data;
+            b[0].last = call->data + call->len;
+            b[0].memory = 1;
+            out[0].buf = &b[0];
+            out[0].next = &out[1];
+            first = &out[0];
+        }
+    }
+
+    if (ngx_write_chain_to_temp_file(tf, first) == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_str_t *
+ngx_http_interlock_call_answer(ngx_http_interlock_call_t *call,
+    const char *name)
+{
+    size_t            len;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    len = ngx_strlen(name);
+    part = &call->request->headers_out.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                return NULL;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].hash && h[i].key.len == len
+            && ngx_strncasecmp(h[i].key.data, (u_char *) name, len) == 0)
+        {
+            return &h[i].value;
+        }
+    }
+}

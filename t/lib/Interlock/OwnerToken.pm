@@ -1,0 +1,87 @@
+package Interlock::OwnerToken;
+
+# Owner tokens of a test's own making, for tests of the edge without a backend
+# that issues them.
+#
+#     my $keys = Interlock::OwnerToken->new("$dir/keys");
+#     my $token = $keys->token(fence => 7);
+#
+# The keys are made by `interlock keys`; PASETO v4.public is put together here
+# (PAE, Ed25519 by openssl).
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use JSON::PP ();
+use MIME::Base64 qw(encode_base64url);
+use POSIX qw(strftime);
+
+my $TOP = abs_path(dirname(__FILE__) . '/../../..');
+my $json = JSON::PP->new->canonical;
+
+sub new {
+    my ($class, $dir) = @_;
+
+    my $tool = abs_path($ENV{INTERLOCK_BUILD} // "$TOP/build") . '/interlock';
+    system("'$tool' keys init '$dir' >/dev/null") == 0 or die "keys init\n";
+    my ($line) = grep { /signs/ } `'$tool' keys list '$dir'`;
+    my ($file, $pid, $public) = split ' ', $line;
+
+    open my $f, '<', "$dir/$file" or die "$dir/$file: $!";
+    chomp(my $seed = <$f>);
+
+    # PKCS #8, RFC 8410
+    my $der = pack('H*', '302e020100300506032b657004220420') . pack('H*',
+        $seed);
+    open my $k, '>', "$dir/pkcs8.der" or die $!;
+    binmode $k;
+    print $k $der;
+    close $k;
+
+    return bless { dir => $dir, pid => $pid, public => $public }, $class;
+}
+
+sub public { $_[0]{public} }
+
+sub pae {
+    return join '', pack('Q<', scalar @_), map { pack('Q<', length) . $_ } @_;
+}
+
+sub sign {
+    my ($self, $text) = @_;
+
+    my ($in, $out) = map { "$self->{dir}/sign.$$.$_" } qw(in out);
+    open my $f, '>', $in or die $!;
+    binmode $f;
+    print $f $text;
+    close $f;
+    system('openssl', 'pkeyutl', '-sign', '-rawin', '-keyform', 'DER',
+        '-inkey', "$self->{dir}/pkcs8.der", '-in', $in, '-out', $out) == 0
+        or die "openssl pkeyutl\n";
+    open $f, '<', $out or die $!;
+    binmode $f;
+    my $sig = do { local $/; <$f> };
+    unlink $in, $out;
+    return $sig;
+}
+
+# token(claim => value, …): over those of a valid one
+sub token {
+    my ($self, %claims) = @_;
+
+    my $time = sub { strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $_[0]) };
+    my $claims = $json->encode({ iss => 'interlock',
+        sub => '01980000-0000-7000-8000-000000000001',
+        jti => '01980000-0000-7000-8000-000000000002',
+        tenant => 'demo', kind => 'orders', work_key => 'order:7',
+        fence => 5, worker => 'w1', iat => $time->(time - 5),
+        exp => $time->(time + 3600), %claims });
+    my $footer = $json->encode({ kid => $self->{pid} });
+    my $sig = $self->sign(pae('v4.public.', $claims, $footer, ''));
+    return 'v4.public.' . encode_base64url($claims . $sig) . '.'
+        . encode_base64url($footer);
+}
+
+1;
