@@ -472,6 +472,7 @@ ngx_http_interlock_call_file(ngx_http_request_t *r,
     ngx_http_interlock_call_t *call, u_char *data, size_t len)
 {
     off_t             max;
+    ssize_t           n;
     ngx_buf_t         b[2];
     ngx_chain_t       out[2], *first;
     ngx_temp_file_t  *tf;
@@ -524,9 +525,13 @@ ngx_http_interlock_call_file(ngx_http_request_t *r,
         }
     }
 
-    if (ngx_write_chain_to_temp_file(tf, first) == NGX_ERROR) {
+    n = ngx_write_chain_to_temp_file(tf, first);
+
+    if (n == NGX_ERROR) {
         return NGX_ERROR;
     }
+
+    tf->offset += n;
 
     return NGX_OK;
 }

@@ -60,6 +60,9 @@ my %live;
 #   module              path of another build of the module
 #   env                 { NAME => value } for nginx
 #   servers             further text behind the server block
+#   answer              sub(self, parameters, body): what the responder says,
+#                       [status, [Name => value, ...], body], or undef to
+#                       close the connection
 sub new {
     my ($class, %opt) = @_;
 
@@ -538,9 +541,16 @@ sub answer {
     syswrite $log, $line;
     close $log;
 
-    if (defined $do{hold}) {
-        my $end = time + 30;
-        sleep 0.005 until -e "$self->{dir}/gate/$do{hold}" || time > $end;
+    $self->held($do{hold}) if defined $do{hold};
+
+    if ($self->{answer}) {
+        my $a = $self->{answer}->($self, $p, $body) or return 0;
+        my ($status, $h, $text) = @$a;
+        my @lines = ("Status: $status");
+        push @lines, "$h->[$_]: $h->[$_ + 1]"
+            for grep { $_ % 2 == 0 } 0 .. $#$h;
+        return write_answer($c, join("\r\n", @lines) . "\r\n\r\n"
+            . ($text // ''));
     }
 
     return 0 if $do{close};
@@ -586,6 +596,20 @@ sub answer {
         syswrite $c, record(6, substr $out, 0, 30);
         return 0;
     }
+
+    return write_answer($c, $out);
+}
+
+# held(NAME): until let_go(NAME)
+sub held {
+    my ($self, $name) = @_;
+
+    my $end = time + 30;
+    sleep 0.005 until -e "$self->{dir}/gate/$name" || time > $end;
+}
+
+sub write_answer {
+    my ($c, $out) = @_;
 
     my $data = '';
     while (length $out) {
@@ -723,10 +747,11 @@ sub response {
         $res->{body} = substr $self->{buf}, 0, $len, '';
     } elsif (($res->{headers}{'transfer-encoding'}[0] // '') eq 'chunked') {
         while (1) {
-            until ($self->{buf} =~ /^([0-9a-fA-F]+)\r\n/) {
+            my $size;
+            until (($size) = $self->{buf} =~ /^([0-9a-fA-F]+)\r\n/) {
                 return $res unless $self->more;
             }
-            my ($n, $skip) = (hex $1, length($1) + 2);
+            my ($n, $skip) = (hex $size, length($size) + 2);
             while (length $self->{buf} < $skip + $n + 2) {
                 return $res unless $self->more;
             }
