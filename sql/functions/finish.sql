@@ -91,7 +91,7 @@ begin
                     and h.fence = r.fence
                 then
                     perform interlock.refused_keep(h.tenant, h.id, h.job_id,
-                        h.fence, 'lease-lost', r.digest, r.result,
+                        h.work_key, h.fence, 'lease-lost', r.digest, r.result,
                         r.result_url, r.processed, r.failed);
                 end if;
             end if;
@@ -108,7 +108,7 @@ begin
         elsif r.call = 'complete' and l.cancel_requested then
             o.outcome := 'job-canceled';
             perform interlock.refused_keep(l.tenant, l.attempt_id, l.job_id,
-                l.fence, 'job-canceled', r.digest, r.result, r.result_url,
+                l.work_key, l.fence, 'job-canceled', r.digest, r.result, r.result_url,
                 r.processed, r.failed);
         elsif r.call not in ('complete', 'fail', 'release') then
             raise exception 'no such call: %', r.call;
@@ -155,10 +155,10 @@ begin
 end
 $$;
 
--- refused_keep(tenant, attempt, job, fence, refusal, …): keeps what a refused
+-- refused_keep(tenant, attempt, job, key, fence, refusal, …): keeps what a refused
 -- complete brought, once.
 create or replace function interlock.refused_keep(
-    p_tenant int, p_attempt uuid, p_job uuid, p_fence bigint,
+    p_tenant int, p_attempt uuid, p_job uuid, p_key text, p_fence bigint,
     p_refusal text, p_digest bytea, p_result text, p_result_url text,
     p_processed bigint, p_failed bigint)
 returns void
@@ -167,8 +167,9 @@ set search_path = pg_catalog, interlock, pg_temp
 as $$
 begin
     insert into interlock.refused_results (tenant, attempt_id, digest,
-        job_id, fence, refusal, result, result_url, processed, failed)
-    values (p_tenant, p_attempt, p_digest, p_job, p_fence, p_refusal,
+        job_id, work_key, fence, refusal, result, result_url, processed,
+        failed)
+    values (p_tenant, p_attempt, p_digest, p_job, p_key, p_fence, p_refusal,
         p_result::json, p_result_url, p_processed, p_failed)
     on conflict do nothing;
 end
@@ -208,8 +209,8 @@ begin
 end
 $$;
 
-revoke all on function interlock.refused_keep(int, uuid, uuid, bigint, text,
-    bytea, text, text, bigint, bigint) from public;
+revoke all on function interlock.refused_keep(int, uuid, uuid, text, bigint,
+    text, bytea, text, text, bigint, bigint) from public;
 revoke all on function interlock.pace_ended(int[],
     interlock.finish_answer[]) from public;
 revoke all on function interlock.finish(int[], uuid[], uuid[], bigint[],

@@ -94,9 +94,9 @@ begin
     end if;
 
     insert into interlock.actions (tenant, what, target, token_id,
-        token_name, requested_by, reason, call_id)
+        token_name, requested_by, reason, call_id, work_key)
     values (p_tenant, 'job_cancel', p_job::text, p_token_id, p_token_name,
-        p_requested_by, p_reason, p_call);
+        p_requested_by, p_reason, p_call, j.work_key);
 
     if v_group <> '{}' then
         v_kinds := v_kinds || (

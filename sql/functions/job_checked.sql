@@ -65,6 +65,8 @@ begin
         else 'its result could not be checked' end
         || coalesce(': ' || nullif(p_detail, ''), ''));
 
+    perform interlock.check_over(j);
+
     if v_do = 'exhausted' then
         v_do := coalesce(k.result_check::json ->> 'on_exhausted', 'hold');
     end if;

@@ -113,11 +113,12 @@ begin
     returning * into strict j;
 
     insert into interlock.actions (tenant, what, target, token_id,
-        token_name, requested_by, reason, call_id, detail)
+        token_name, requested_by, reason, call_id, detail, work_key)
     values (p_tenant, 'job_decide', p_job::text, p_token_id, p_token_name,
-        p_requested_by, p_reason, p_call, json_build_object('action', p_action,
+        p_requested_by, p_reason, p_call, json_build_object(
+            'action', p_action,
             'was', v_was, 'status', j.status,
-            'assignee', nullif(p_assignee, '')));
+            'assignee', nullif(p_assignee, '')), j.work_key);
 
     return query select null::text, null::text,
         interlock.job_doc(j, null, null),

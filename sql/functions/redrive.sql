@@ -224,9 +224,9 @@ begin
     groups := r.groups;
 
     insert into interlock.actions (tenant, what, target, token_id,
-        token_name, requested_by, reason, detail)
+        token_name, requested_by, reason, detail, work_key)
     values (p_tenant, 'redrive', p_job::text, p_token_id, p_token_name,
-        p_requested_by, p_reason, p_detail);
+        p_requested_by, p_reason, p_detail, j.work_key);
 end
 $$;
 

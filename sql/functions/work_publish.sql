@@ -61,10 +61,11 @@ begin
     from interlock.tenants t where t.id = p_tenant;
 
     insert into interlock.actions (tenant, what, target, token_id,
-        token_name, requested_by, reason, call_id, detail)
+        token_name, requested_by, reason, call_id, detail, work_key)
     values (p_tenant, 'work_publish', p_key, p_token_id, p_token_name,
-        p_requested_by, p_reason, p_call,
-        json_build_object('revision', p_revision, 'before', w.published_revision, 'fence', v_fence))
+        p_requested_by, p_reason, p_call, json_build_object(
+            'revision', p_revision, 'before', w.published_revision,
+            'fence', v_fence), p_key)
     returning id into v_action;
 
     insert into interlock.publications (tenant, work_key, fence, revision,

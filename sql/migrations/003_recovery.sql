@@ -179,7 +179,35 @@ alter table interlock.results add constraint results_valid
 -- attempt had been recovered).
 alter table interlock.refused_results
     add column refusal text not null default 'job-canceled'
-        check (refusal in ('job-canceled', 'lease-lost'));
+        check (refusal in ('job-canceled', 'lease-lost')),
+    add column work_key text;
+
+-- The audit finds by the work key what was done about it.
+alter table interlock.actions add column work_key text;
+
+alter table interlock.refused_results
+    disable trigger refused_results_insert_only;
+update interlock.refused_results r set work_key = j.work_key
+from interlock.jobs j where j.tenant = r.tenant and j.id = r.job_id;
+alter table interlock.refused_results
+    enable trigger refused_results_insert_only,
+    alter column work_key set not null;
+
+alter table interlock.actions disable trigger actions_insert_only;
+update interlock.actions a set work_key = a.target
+where a.what = 'work_publish';
+update interlock.actions a set work_key = j.work_key
+from interlock.jobs j
+where a.what = 'job_cancel' and j.tenant = a.tenant
+    and j.id::text = a.target;
+alter table interlock.actions enable trigger actions_insert_only;
+
+create index refused_results_work on interlock.refused_results
+    (tenant, work_key, at) where work_key is not null;
+create index actions_work on interlock.actions (tenant, work_key, at)
+    where work_key is not null;
+create index jobs_expired on interlock.jobs (tenant, work_key, finished_at)
+    where status = 'expired';
 
 
 -- Redriving failed jobs: a plan says which, and what became of each.

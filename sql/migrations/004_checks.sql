@@ -66,6 +66,8 @@ create table interlock.check_answers (
 
 create index check_answers_target on interlock.check_answers
     (tenant, target, at) where target is not null;
+create index check_answers_work on interlock.check_answers
+    (tenant, work_key, at) where work_key is not null;
 
 create trigger check_answers_insert_only before update or delete
     on interlock.check_answers for each statement

@@ -23,6 +23,8 @@ $c->psql(q{
     select t.kind('all', '{"overlap":"buffer_all","max_waiting":1,"overflow":"park"}');
     select t.kind('lim', '{"overlap":"buffer_first","key_template":"l:{site}:{n}","limits":["crm:{site}","r"],"fair_by":"site","max_queued":50}');
     select t.kind('new', '{"overlap":"allow","order":"newest"}');
+    select t.kind('hold', '{"overlap":"buffer_all","on_lost":"hold"}');
+    select t.kind('look', '{"overlap":"skip","on_lost":"check","result_check":{"type":"worker"}}');
     select interlock.limit_put(t.demo(), 'crm:{site}', '{"capacity":1}');
     select interlock.limit_put(t.demo(), 'r', '{"capacity":1,"start_rate":5}');
     select interlock.tenant_bound(t.demo(), 500);
@@ -108,6 +110,40 @@ $c->psql(q{
     select interlock.results_list(t.demo(), 'p:', 9, null);
     select interlock.limit_put(t.demo(), 'r', '{"capacity":3}');
     select interlock.limit_delete(t.demo(), 'r');
+
+    select t.submit('hold', 'h:1', id => 70);
+    select t.submit('hold', 'h:1', 'B', id => 71);
+    select t.take('w', 'hold');
+    select t.expire('w');
+    select interlock.recover(9);
+    select t.finish('w', 'complete');
+    select interlock.job_decide(t.demo(), t.rid(70), 'retry', null, 'a', 'b', 1, 'c');
+    select t.take('w', 'hold');
+    select t.finish('w', 'fail', p_retryable => false);
+    select interlock.job_decide(t.demo(), t.rid(70), 'retry', null, 'a', 'b', 1, 'c');
+    select doc::json ->> 'plan_id' as plan
+    from interlock.redrive_plan(t.demo(), '{}', 'a', 'b', 1, 'c') \gset
+    select interlock.redrive_plan(t.demo(), '{"work_key":"h:1"}', 'a', 'b', 1, 'c');
+    select interlock.redrive_plan(t.demo(), format('{"job_ids":["%s"]}', t.rid(70)), 'a', 'b', 1, 'c');
+    select interlock.redrive(t.demo(), :'plan', 'a', 'b', 1, 'c', 5);
+    select t.take('w', 'hold');
+    select t.expire('w');
+    select interlock.recover(9);
+    select interlock.job_decide(t.demo(), t.rid(71), 'succeed', null, 'a', 'b', 1, 'c');
+    select t.submit('look', 'k:1', id => 72);
+    select t.take('w', 'look');
+    select t.expire('w');
+    select interlock.recover(9);
+    select interlock.job_checked(t.demo(), t.rid(72), 'not_found', null, null);
+    select t.take('w', 'look');
+    select t.expire('w');
+    select interlock.recover(9);
+    select interlock.job_checked(t.demo(), t.rid(72), 'found', null, null);
+    select interlock.job_resume(t.demo(), t.rid(72));
+    select interlock.key_go_on(t.demo(), 'k:1');
+    select interlock.audit(t.demo(), 'h:1', 9, null);
+    select interlock.audit(t.demo(), 'h:1', 9, '0.1.a');
+    select interlock.kind_advice(t.demo(), 'hold', 60);
 });
 
 # What may be read whole: the few rows that are live, and what is due.

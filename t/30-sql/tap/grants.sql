@@ -6,6 +6,7 @@ select * from no_plan();
 
 create temp table service (f text collate "C");
 insert into service values
+    ('audit'),
     ('checks_answer'),
     ('checks_hand_out'),
     ('checks_take'),
@@ -29,6 +30,7 @@ insert into service values
     ('job_decide'),
     ('job_get'),
     ('jobs_list'),
+    ('kind_advice'),
     ('kind_delete'),
     ('kind_get'),
     ('kind_list'),

@@ -5,7 +5,7 @@ set local search_path = tap, t, pg_catalog;
 select * from no_plan();
 
 create function pg_temp.decide(p_job bigint, p_action text,
-    p_by text default 'ann', p_reason text default 'I looked',
+    p_by text default 'who', p_reason text default 'I looked',
     p_assignee text default null)
 returns table (problem text, detail text, status text, place text,
     wake_kinds text[], ended_jobs uuid[])
@@ -70,7 +70,7 @@ select is((select problem from pg_temp.decide(1, null)), 'field-invalid',
     'none');
 select is((select problem from pg_temp.decide(1, 'retry', ' ')),
     'field-invalid', 'not without a name');
-select is((select problem from pg_temp.decide(1, 'retry', 'ann', null)),
+select is((select problem from pg_temp.decide(1, 'retry', 'who', null)),
     'field-invalid', 'nor without a reason');
 select is((select problem from pg_temp.decide(999, 'retry')), 'not-found',
     'no such job');
@@ -83,9 +83,9 @@ select is((select count(*)::int from interlock.actions), 0,
 -- Retry: the same job, its budget anew, its fence higher.
 select results_eq(
     $$select problem, status, place, wake_kinds
-      from pg_temp.decide(1, 'retry', p_assignee => 'bob')$$,
+      from pg_temp.decide(1, 'retry', p_assignee => 'the day''s desk')$$,
     $$values (null, 'queued', 'ready', array['hold'])$$, 'retry');
-select is(pg_temp.job(1) ->> 'assignee', 'bob', 'with whom to ask');
+select is(pg_temp.job(1) ->> 'assignee', 'the day''s desk', 'with whom to ask');
 select is(t.take('w2', 'hold'), 'h:1 fence 2', 'claimed');
 select is((select status from t.finish('w2', 'fail', p_retry_after => 0)),
     'queued', 'attempt 2 of the job is the first of its new budget');
@@ -136,11 +136,11 @@ select results_eq(
     $$select what, target, token_id, token_name, requested_by, reason,
           detail ->> 'action', detail ->> 'was'
       from interlock.actions order by id$$,
-    $$values ('job_decide', t.rid(1)::text, 7::bigint, 'op', 'ann',
+    $$values ('job_decide', t.rid(1)::text, 7::bigint, 'op', 'who',
           'I looked', 'retry', 'held'),
-      ('job_decide', t.rid(1)::text, 7, 'op', 'ann', 'I looked', 'retry',
+      ('job_decide', t.rid(1)::text, 7, 'op', 'who', 'I looked', 'retry',
           'failed'),
-      ('job_decide', t.rid(1)::text, 7, 'op', 'ann', 'I looked', 'succeed',
+      ('job_decide', t.rid(1)::text, 7, 'op', 'who', 'I looked', 'succeed',
           'failed')$$, 'who decided what, and why');
 
 -- Fail and release of a held one; a release does not count the attempt.
@@ -159,7 +159,7 @@ select results_eq(
     $$select status, ended_jobs from pg_temp.decide(2, 'fail')$$,
     $$values ('failed', array[t.rid(2)])$$, 'fail');
 select is(pg_temp.job(2) ->> 'error',
-    'lease expired; failed by ann: I looked', 'with both reasons');
+    'lease expired; failed by who: I looked', 'with both reasons');
 
 -- One waits behind a held one: it goes on when that is decided.
 select submit.ord from t.submit('one', 'o:1', 'A', id => 11);
@@ -196,13 +196,13 @@ select t.take('w1', 'hold');
 select pg_temp.lose('w1');
 select results_eq(
     $$select c.doc::json ->> 'status', ended_jobs
-      from interlock.job_cancel(t.demo(), t.rid(3), 'ann', 'no', 1, 'op') c$$,
+      from interlock.job_cancel(t.demo(), t.rid(3), 'who', 'no', 1, 'op') c$$,
     $$values ('canceled', array[t.rid(3)])$$, 'a held one is canceled at once');
 
 -- A job asked to end, or replaced, is neither held nor checked.
 select submit.ord from t.submit('hold', 'h:4', id => 4);
 select t.take('w1', 'hold');
-select count(*) from interlock.job_cancel(t.demo(), t.rid(4), 'ann', 'no', 1, 'op');
+select count(*) from interlock.job_cancel(t.demo(), t.rid(4), 'who', 'no', 1, 'op');
 select is(pg_temp.lose('w1'), 'canceled', 'asked to end: canceled');
 
 -- The line of buffer_all: a failed one joins its end.
