@@ -132,6 +132,14 @@ static const il_problem_row_t  il_problems[] = {
         { 409, il_string("job-final"),
           il_string("The job has ended already") },
 
+    [IL_P_DECISION_NOT_POSSIBLE] =
+        { 409, il_string("decision-not-possible"),
+          il_string("The job's status does not allow this decision") },
+
+    [IL_P_PLAN_EXPIRED] =
+        { 409, il_string("plan-expired"),
+          il_string("The plan is too old") },
+
     [IL_P_LEASE_LOST] =
         { 409, il_string("lease-lost"),
           il_string("The lease was lost") },

@@ -1,7 +1,7 @@
 /*
- * act.c: what an operator does to a job or a work: cancel, publish.  Who (the
- * token, and the name given), and why, is stored by the database in the same
- * transaction, under an id that the call gets before its first try: after a
+ * act.c: what an operator does to jobs and works: cancel, decide, redrive,
+ * publish.  Who (the token, and the name given), and why, is stored by the
+ * database in the same transaction, under an id that the call gets before its first try: after a
  * lost COMMIT the second try finds what the first one did.
  */
 
@@ -9,17 +9,23 @@
 #include "buf.h"
 #include "doc.h"
 #include "il_uuid.h"
+#include "park.h"
 #include "route.h"
 #include "server.h"
 
 
-#define IL_TEXT_MAX  1024
+#define IL_TEXT_MAX      1024
+#define IL_REDRIVE_STEP  500        /* jobs in one transaction */
 
 
 typedef struct {
     uint8_t   call[IL_UUID_BYTES];
     uint8_t   job_id[IL_UUID_BYTES];
+    uint8_t   plan_id[IL_UUID_BYTES];
     int64_t   revision;
+    il_str_t  action;
+    il_str_t  assignee;
+    il_str_t  filter;              /* JSON */
     il_str_t  requested_by;        /* data NULL: none; so below */
     il_str_t  reason;
 } il_act_t;
@@ -59,6 +65,25 @@ il_act_read(il_req_t *r, il_act_t *a, il_field_t *in, size_t n, int empty)
         || il_body_string(r, &in[0], IL_TEXT_MAX, &a->requested_by) != 0
         || il_body_string(r, &in[1], IL_TEXT_MAX, &a->reason) != 0)
     {
+        return -1;
+    }
+
+    return 0;
+}
+
+
+/* A decision is nobody's without a name, and none without a reason. */
+
+static int
+il_act_who(il_req_t *r, const il_act_t *a)
+{
+    if (a->requested_by.len == 0) {
+        il_body_invalid(r, "requested_by", "is missing");
+        return -1;
+    }
+
+    if (a->reason.len == 0) {
+        il_body_invalid(r, "reason", "is missing");
         return -1;
     }
 
@@ -121,6 +146,208 @@ il_act_cancel(il_req_t *r)
 
     d->status = 202;
     d->missing = "There is no such job.";
+    il_doc_queue(d);
+}
+
+
+/* ------------------------------------------------------------------ decide */
+
+
+static int
+il_act_known(il_str_t action)
+{
+    size_t  i;
+
+    static const char *const  actions[] = {
+        "retry", "succeed", "fail", "release"
+    };
+
+    for (i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+        if (il_str_eq(action, il_cstr(actions[i]))) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+il_act_put_decide(il_read_t *read, il_db_args_t *args)
+{
+    il_doc_t  *d = (il_doc_t *) read;
+    il_act_t  *a = d->more;
+
+    il_db_put_int(args, 0, d->r->who.tenant);
+    il_db_put_uuid(args, 1, a->job_id);
+    il_db_put_text(args, 2, a->action);
+    il_db_put_text(args, 3, a->assignee);
+    il_act_put_who(d, args);
+}
+
+
+void
+il_act_decide(il_req_t *r)
+{
+    il_act_t    *a;
+    il_doc_t    *d;
+    il_field_t   in[] = {
+        { .name = "requested_by", .types = IL_T_STRING },
+        { .name = "reason", .types = IL_T_STRING },
+        { .name = "action", .types = IL_T_STRING },
+        { .name = "assignee", .types = IL_T_STRING }
+    };
+
+    d = il_act_new(r, &a, "select * from interlock.job_decide("
+                   "$1, $2, $3, $4, $5, $6, $7, $8, $9)", "IUTTTTLTU",
+                   il_act_put_decide, il_doc_problem_done);
+
+    if (d == NULL || il_act_read(r, a, in, 4, 0) != 0
+        || il_body_string(r, &in[2], IL_TEXT_MAX, &a->action) != 0
+        || il_body_string(r, &in[3], IL_TEXT_MAX, &a->assignee) != 0)
+    {
+        return;
+    }
+
+    if (!il_act_known(a->action)) {
+        il_body_invalid(r, "action", "must be one of retry, succeed, fail, "
+                        "release");
+        return;
+    }
+
+    if (il_act_who(r, a) != 0) {
+        return;
+    }
+
+    if (il_uuid_parse(a->job_id, r->args[0]) != 0) {
+        il_req_problem(r, IL_P_NOT_FOUND, "There is no such job.");
+        return;
+    }
+
+    d->missing = "There is no such job.";
+    il_doc_queue(d);
+}
+
+
+/* ----------------------------------------------------------------- redrive */
+
+
+static void
+il_act_put_plan(il_read_t *read, il_db_args_t *args)
+{
+    il_doc_t  *d = (il_doc_t *) read;
+    il_act_t  *a = d->more;
+
+    il_db_put_int(args, 0, d->r->who.tenant);
+    il_db_put_text(args, 1, a->filter);
+    il_db_put_text(args, 2, a->requested_by);
+    il_db_put_text(args, 3, a->reason);
+    il_db_put_big(args, 4, d->r->who.token_id);
+    il_db_put_text(args, 5, il_cstr(d->r->who.token_name));
+}
+
+
+static void
+il_act_put_redrive(il_read_t *read, il_db_args_t *args)
+{
+    il_doc_t  *d = (il_doc_t *) read;
+    il_act_t  *a = d->more;
+
+    il_db_put_int(args, 0, d->r->who.tenant);
+    il_db_put_uuid(args, 1, a->plan_id);
+    il_db_put_text(args, 2, a->requested_by);
+    il_db_put_text(args, 3, a->reason);
+    il_db_put_big(args, 4, d->r->who.token_id);
+    il_db_put_text(args, 5, il_cstr(d->r->who.token_name));
+    il_db_put_int(args, 6, IL_REDRIVE_STEP);
+}
+
+
+/* One step of a plan is done: the next, or the answer.  What a step did stays
+ * done; the same call again goes on where one was cut off. */
+
+static void
+il_act_redriven(il_read_t *read, il_db_result_t *res, il_problem_e p)
+{
+    int64_t    remaining;
+    il_doc_t  *d = (il_doc_t *) read;
+
+    if (res != NULL && il_db_rows(res) > 0
+        && il_db_cell(res, 0, il_db_column(res, "problem")).data == NULL
+        && il_db_cell_int(res, 0, il_db_column(res, "remaining"),
+                          &remaining) == 0
+        && remaining > 0)
+    {
+        il_park_hint_kinds(d->r->who.tenant,
+                           il_db_cell(res, 0,
+                                      il_db_column(res, "wake_kinds")));
+        il_doc_queue(d);
+        return;
+    }
+
+    il_doc_problem_done(read, res, p);
+}
+
+
+void
+il_act_redrive(il_req_t *r)
+{
+    il_act_t    *a;
+    il_doc_t    *d;
+    il_str_t     plan;
+    il_field_t   in[] = {
+        { .name = "requested_by", .types = IL_T_STRING },
+        { .name = "reason", .types = IL_T_STRING },
+        { .name = "filter", .types = IL_T_OBJECT },
+        { .name = "plan_id", .types = IL_T_STRING }
+    };
+
+    d = il_act_new(r, &a, "select * from interlock.redrive_plan("
+                   "$1, $2, $3, $4, $5, $6)", "ITTTLT", il_act_put_plan,
+                   il_doc_problem_done);
+
+    if (d == NULL || il_act_read(r, a, in, 4, 0) != 0
+        || il_body_string(r, &in[3], IL_TEXT_MAX, &plan) != 0)
+    {
+        return;
+    }
+
+    d->missing = "There is no such plan.";
+
+    if (plan.data != NULL) {
+        d->read.sql = "select * from interlock.redrive("
+                      "$1, $2, $3, $4, $5, $6, $7)";
+        d->read.signature = "IUTTLTI";
+        d->read.put = il_act_put_redrive;
+        d->read.done = il_act_redriven;
+
+        if (in[2].seen) {
+            il_body_invalid(r, "filter", "is that of the plan already");
+            return;
+        }
+
+        if (il_act_who(r, a) != 0) {
+            return;
+        }
+
+        if (il_uuid_parse(a->plan_id, plan) != 0) {
+            il_req_problem(r, IL_P_NOT_FOUND, d->missing);
+            return;
+        }
+
+    } else if (in[2].seen) {
+        a->filter = in[2].value.raw;
+
+        if (memmem(a->filter.data, a->filter.len, "\\u0000", 6) != NULL) {
+            il_body_invalid(r, "filter", "has a NUL character");
+            return;
+        }
+
+    } else {
+        il_body_invalid(r, "filter", "is missing");
+        return;
+    }
+
     il_doc_queue(d);
 }
 

@@ -29,6 +29,10 @@ typedef struct {
     int  headers;
     int  traceparent;
     int  waited_ms;
+    int  step;
+    int  checkpoint;
+    int  earlier;
+    int  effects;
 } il_claim_cols_t;
 
 
@@ -60,6 +64,10 @@ il_claim_columns(il_claim_cols_t *c, const il_db_result_t *res)
     c->headers = il_db_column(res, "headers");
     c->traceparent = il_db_column(res, "traceparent");
     c->waited_ms = il_db_column(res, "waited_ms");
+    c->step = il_db_column(res, "step");
+    c->checkpoint = il_db_column(res, "checkpoint");
+    c->earlier = il_db_column(res, "earlier");
+    c->effects = il_db_column(res, "effects");
 }
 
 
@@ -222,6 +230,41 @@ il_claim_payload(il_buf_t *b, il_str_t cell, il_str_t type)
 }
 
 
+/* What a member is if the database says nothing of it. */
+
+static void
+il_claim_member(il_buf_t *b, const char *name, il_str_t json,
+    const char *none)
+{
+    il_buf_puts(b, name);
+
+    if (json.data == NULL) {
+        il_buf_puts(b, none);
+
+    } else {
+        il_buf_add(b, json);
+    }
+}
+
+
+/* What earlier attempts left: where to go on, and what not to do again. */
+
+static void
+il_claim_history(il_buf_t *b, const il_db_result_t *res, size_t row,
+    const il_claim_cols_t *col)
+{
+    il_buf_puts(b, ",\"step\":");
+    il_buf_json_null(b, il_db_cell(res, row, col->step));
+
+    il_claim_member(b, ",\"checkpoint\":",
+                    il_db_cell(res, row, col->checkpoint), "null");
+    il_claim_member(b, ",\"attempts\":", il_db_cell(res, row, col->earlier),
+                    "[]");
+    il_claim_member(b, ",\"effects\":", il_db_cell(res, row, col->effects),
+                    "[]");
+}
+
+
 static int
 il_claim_token(il_req_t *r, const il_db_result_t *res, size_t row,
     const il_claim_cols_t *col, char *token, size_t *len)
@@ -301,6 +344,8 @@ il_claim_lease(il_req_t *r, il_buf_t *b, const il_db_result_t *res,
 
     il_buf_puts(b, ",\"traceparent\":");
     il_buf_json_null(b, il_db_cell(res, row, col->traceparent));
+
+    il_claim_history(b, res, row, col);
     il_buf_puts(b, "}");
 
     if (il_db_cell_int(res, row, col->waited_ms, &waited) == 0) {

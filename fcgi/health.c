@@ -19,18 +19,49 @@
 /* The database counts gauges at most this often. */
 #define IL_STATS_MS  2000
 
+/* A probe is answered after so long, whatever the database does. */
+#define IL_PROBE_MS  2000
+
+
+/* One call for all who ask at the same time. */
 
 typedef struct {
-    il_read_t   read;
-    il_req_t   *r;
+    il_read_t         read;           /* first */
+    void            (*answer)(il_req_t *r, const il_db_result_t *res);
+    int64_t           fresh;          /* how old an answer may be, in ms */
+
+    pthread_mutex_t   lock;
+    il_item_t        *asking;         /* requests */
+    int               running;        /* the call is under way */
+    il_db_result_t   *res;
+    int64_t           at;
 } il_probe_t;
 
 
-static struct {
-    pthread_mutex_t   lock;
-    il_db_result_t   *res;
-    int64_t           at;
-} il_stats = {
+static void il_health_probed(il_read_t *read, il_db_result_t *res,
+    il_problem_e p);
+static void il_health_ready_answer(il_req_t *r, const il_db_result_t *res);
+static void il_health_metrics_answer(il_req_t *r, const il_db_result_t *res);
+
+
+static il_probe_t  il_probe_ready = {
+    .read = {
+        .sql = "select * from interlock.ready()",
+        .signature = "",
+        .done = il_health_probed
+    },
+    .answer = il_health_ready_answer,
+    .lock = PTHREAD_MUTEX_INITIALIZER
+};
+
+static il_probe_t  il_probe_stats = {
+    .read = {
+        .sql = "select * from interlock.stats()",
+        .signature = "",
+        .done = il_health_probed
+    },
+    .answer = il_health_metrics_answer,
+    .fresh = IL_STATS_MS,
     .lock = PTHREAD_MUTEX_INITIALIZER
 };
 
@@ -69,26 +100,119 @@ il_health_keys(il_req_t *r)
 }
 
 
-static void
-il_health_probe(il_req_t *r, const char *sql,
-    void (*done)(il_read_t *read, il_db_result_t *res, il_problem_e p))
-{
-    il_probe_t  *p;
+/* ------------------------------------------------------------------ probes */
 
-    p = il_pool_get(&r->pool, sizeof(il_probe_t));
-    if (p == NULL) {
-        il_req_internal(r);
+
+static void
+il_health_answer(il_probe_t *p, il_item_t *list, const il_db_result_t *res)
+{
+    il_item_t  *item;
+
+    while (list != NULL) {
+        item = list;
+        list = item->next;
+        p->answer((il_req_t *) item, res);
+    }
+}
+
+
+static void
+il_health_probed(il_read_t *read, il_db_result_t *res, il_problem_e problem)
+{
+    il_item_t       *list;
+    il_probe_t      *p = (il_probe_t *) read;
+    il_db_result_t  *old;
+
+    (void) problem;
+
+    (void) pthread_mutex_lock(&p->lock);
+
+    list = p->asking;
+    p->asking = NULL;
+    p->running = 0;
+    old = p->res;
+    p->res = res == NULL ? NULL : il_db_result_ref(res);
+    p->at = il_now_ms();
+
+    (void) pthread_mutex_unlock(&p->lock);
+
+    il_db_result_free(old);
+    il_health_answer(p, list, res);
+}
+
+
+static void
+il_health_ask(il_probe_t *p, il_req_t *r)
+{
+    int              run;
+    il_db_result_t  *res;
+
+    run = 0;
+    res = NULL;
+
+    (void) pthread_mutex_lock(&p->lock);
+
+    if (p->res != NULL && il_now_ms() - p->at < p->fresh) {
+        res = il_db_result_ref(p->res);
+
+    } else {
+        r->item.since = il_now_ms();
+        r->item.next = p->asking;
+        p->asking = &r->item;
+
+        run = !p->running;
+        p->running = 1;
+    }
+
+    (void) pthread_mutex_unlock(&p->lock);
+
+    if (res != NULL) {
+        p->answer(r, res);
+        il_db_result_free(res);
         return;
     }
 
-    p->r = r;
-    p->read.sql = sql;
-    p->read.signature = "";
-    p->read.done = done;
-
-    if (il_lane_put(&il_srv.read, &p->read.item) != 0) {
-        done(&p->read, NULL, IL_P_UNAVAILABLE);
+    if (run && il_lane_put(&il_srv.read, &p->read.item) != 0) {
+        il_health_probed(&p->read, NULL, IL_P_UNAVAILABLE);
     }
+}
+
+
+/* Answers those who have waited long enough. */
+
+static void
+il_health_late(il_probe_t *p, int64_t now)
+{
+    il_item_t  *item, *late, **from;
+
+    late = NULL;
+
+    (void) pthread_mutex_lock(&p->lock);
+
+    for (from = &p->asking; *from != NULL; /* void */ ) {
+        item = *from;
+
+        if (now - item->since < IL_PROBE_MS) {
+            from = &item->next;
+            continue;
+        }
+
+        *from = item->next;
+        item->next = late;
+        late = item;
+    }
+
+    (void) pthread_mutex_unlock(&p->lock);
+
+    il_health_answer(p, late, NULL);
+}
+
+
+void
+il_health_tick(int64_t now)
+{
+    il_health_late(&il_probe_ready, now);
+    il_health_late(&il_probe_stats, now);
 }
 
 
@@ -96,14 +220,11 @@ il_health_probe(il_req_t *r, const char *sql,
 
 
 static void
-il_health_ready_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+il_health_ready_answer(il_req_t *r, const il_db_result_t *res)
 {
     char       refusal[IL_DB_ERR_CAP];
-    il_req_t  *r = ((il_probe_t *) read)->r;
     il_buf_t  *b;
     il_str_t   detail;
-
-    (void) p;
 
     if (res == NULL) {
         il_link_refusal(refusal, sizeof(refusal));
@@ -137,8 +258,7 @@ il_health_ready(il_req_t *r)
         return;
     }
 
-    il_health_probe(r, "select * from interlock.ready()",
-                    il_health_ready_done);
+    il_health_ask(&il_probe_ready, r);
 }
 
 
@@ -207,51 +327,18 @@ il_health_metrics_answer(il_req_t *r, const il_db_result_t *stats)
 }
 
 
-static void
-il_health_metrics_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
-{
-    il_db_result_t  *old;
-
-    (void) p;
-
-    if (res != NULL) {
-        (void) pthread_mutex_lock(&il_stats.lock);
-        old = il_stats.res;
-        il_stats.res = il_db_result_ref(res);
-        il_stats.at = il_now_ms();
-        (void) pthread_mutex_unlock(&il_stats.lock);
-
-        il_db_result_free(old);
-    }
-
-    il_health_metrics_answer(((il_probe_t *) read)->r, res);
-}
-
-
 void
 il_health_metrics(il_req_t *r)
 {
-    (void) pthread_mutex_lock(&il_stats.lock);
-
-    if (il_stats.res != NULL && il_now_ms() - il_stats.at < IL_STATS_MS) {
-        r->res = il_db_result_ref(il_stats.res);
-    }
-
-    (void) pthread_mutex_unlock(&il_stats.lock);
-
-    if (r->res != NULL) {
-        il_health_metrics_answer(r, r->res);
-        return;
-    }
-
-    il_health_probe(r, "select * from interlock.stats()",
-                    il_health_metrics_done);
+    il_health_ask(&il_probe_stats, r);
 }
 
 
 void
 il_health_free(void)
 {
-    il_db_result_free(il_stats.res);
-    il_stats.res = NULL;
+    il_db_result_free(il_probe_ready.res);
+    il_db_result_free(il_probe_stats.res);
+    il_probe_ready.res = NULL;
+    il_probe_stats.res = NULL;
 }

@@ -24,6 +24,7 @@
 #include "loop.h"
 #include "park.h"
 #include "req.h"
+#include "route.h"
 #include "server.h"
 #include "work.h"
 
@@ -545,6 +546,7 @@ static void
 il_loop_tick(int64_t now)
 {
     il_park_tick(now, il_loop_draining());
+    il_health_tick(now);
 
     if (!il_loop.accepting
         && il_loop_ctl(EPOLL_CTL_MOD, il_loop.listen, EPOLLIN,

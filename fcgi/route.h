@@ -37,7 +37,11 @@ void il_look_result(il_req_t *r);
 void il_list_jobs(il_req_t *r);
 void il_list_results(il_req_t *r);
 void il_act_cancel(il_req_t *r);
+void il_act_decide(il_req_t *r);
+void il_act_redrive(il_req_t *r);
 void il_act_publish(il_req_t *r);
+void il_audit_get(il_req_t *r);
+void il_audit_advice(il_req_t *r);
 void il_kind_list(il_req_t *r);
 void il_kind_get(il_req_t *r);
 void il_kind_put(il_req_t *r);
@@ -51,6 +55,9 @@ void il_health_keys(il_req_t *r);
 void il_health_live(il_req_t *r);
 void il_health_ready(il_req_t *r);
 void il_health_metrics(il_req_t *r);
+
+/* Event thread: answers probes that the database keeps waiting. */
+void il_health_tick(int64_t now);
 
 /* At exit. */
 void il_health_free(void);
