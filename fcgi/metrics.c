@@ -104,6 +104,8 @@ static const struct {
     { "oldest_item_age_seconds", "Age of the oldest runnable job." },
     { "active_concurrency", "Live attempts, by kind or limit." },
     { "configured_limit", "Capacity of a limit group." },
+    { "dead_letters", "Failed jobs, which a redrive may take back." },
+    { "recovery_troubles", "Lost attempts that could not be recovered yet." },
     { NULL, NULL }
 };
 

@@ -182,6 +182,40 @@ call('POST', $cancel, { %$op,
     path => '/v1/jobs/00000000-0000-7000-8000-000000000000/cancel' });
 call('POST', $cancel, { %end, body => {} });
 
+my %why = (requested_by => 'dana', reason => 'seen to');
+my $decide = '/v1/jobs/{job_id}/decide';
+%end = (path => "/v1/jobs/$mixed->{items}[1]{job_id}/decide");
+call('POST', $decide, { %$op, %end, body => { action => 'retry', %why } });
+call('POST', $decide, { %$op, %end, body => { action => 'retry' } });
+call('POST', $decide, { %$sub, %end, body => { action => 'retry', %why } });
+call('POST', $decide, { %end, body => { action => 'retry', %why } });
+call('POST', $decide, { %$op, body => { action => 'retry', %why },
+    path => '/v1/jobs/00000000-0000-7000-8000-000000000000/decide' });
+
+call('PUT', $kinds, { %$op, path => '/v1/kinds/dead', body => {
+    overlap => 'allow', max_attempts => 1 } });
+my $dead = call('POST', $jobs, { %$sub,
+    body => { kind => 'dead', work_key => 'dead:1' } });
+my $last = call('POST', '/v1/leases', { token => 'worker',
+    body => { kinds => ['dead'], wait => 10 } })->{leases}[0];
+call('POST', '/v1/lease/fail', { headers => {
+    authorization => "Bearer $last->{owner_token}" },
+    body => { error => 'no paper', retryable => JSON::PP::false } });
+my $redrive = '/v1/redrive';
+my $plan = call('POST', $redrive, { %$op, body => { filter => {
+    kind => 'dead', error => 'paper', max => 10 }, %why } });
+call('POST', $redrive, { %$op, body => { plan_id => $plan->{plan_id} } });
+call('POST', $redrive, { %$op, body => { plan_id => $plan->{plan_id}, %why } })
+    for 1, 2;
+call('POST', $redrive, { %$op, body => { %why,
+    plan_id => '00000000-0000-7000-8000-000000000000' } });
+call('POST', $redrive, { %$op, body => { filter => { colour => 'red' } } });
+call('POST', $redrive, { %$_, body => { filter => {} } }) for $sub, {};
+call('POST', '/v1/leases', { token => 'worker',
+    body => { kinds => ['dead'], wait => 10 } });
+call('POST', $decide, { %$op, path => "/v1/jobs/$dead->{job_id}/decide",
+    body => { action => 'retry', %why } });
+
 my $publish = '/v1/works/{work_key}/publish';
 my %pub = (path => "/v1/works/$key/publish");
 call('POST', $publish, { %$op, %pub,
