@@ -107,13 +107,16 @@ il_check_fill(char *text, size_t *len)
     n = 0;
 
     for (i = 0; i < *len; i++) {
-        text[n++] = text[i] == '{' ? 'x' : text[i];
-
-        if (text[i] == '{') {
-            while (i + 1 < *len && text[i] != '}') {
-                i++;
-            }
+        if (text[i] != '{') {
+            text[n++] = text[i];
+            continue;
         }
+
+        while (i + 1 < *len && text[i] != '}') {
+            i++;
+        }
+
+        text[n++] = 'x';
     }
 
     *len = n;
