@@ -198,7 +198,7 @@ begin
         interlock.limit_groups, interlock.lease_groups, interlock.kind_pace,
         interlock.queue_looks, interlock.actions, interlock.publications,
         interlock.refused_results,
-        interlock.redrive_plans, interlock.redrive_jobs, interlock.checks,
+        interlock.redrive_plans, interlock.redrive_jobs, t.plans, interlock.checks,
         interlock.check_answers, t.held;
 end
 $$;
@@ -386,4 +386,35 @@ begin
     where h.who = p_who and l.tenant = h.tenant and l.attempt_id = h.attempt;
     return query select r.outcome from t.renew(p_who) r;
 end
+$$;
+
+-- An operator's calls.
+create function t.decide(p_job bigint, p_action text)
+returns table (problem text, detail text, doc text, wake_kinds text[],
+    ended_jobs uuid[])
+language sql as $$
+    select d.* from interlock.job_decide(t.demo(), t.rid(p_job), p_action,
+        null, 'who', 'why', 1, 'op') d
+$$;
+
+-- Plans of all failed jobs, numbered as they are made, and what redrive says
+-- of the n-th.
+create table t.plans (n int, id uuid);
+
+create function t.plan() returns void language sql as $$
+    insert into t.plans (n, id)
+    select 1 + (select count(*) from t.plans),
+        (p.doc::json ->> 'plan_id')::uuid
+    from interlock.redrive_plan(t.demo(), '{}', null, null, 1, 'op') p
+$$;
+
+create function t.redrive(p_n int default 1, p_limit int default 100)
+returns table (problem text, redriven text, skipped text, remaining int,
+    wake_kinds text[])
+language sql as $$
+    select r.problem, r.doc::json ->> 'redriven', r.doc::json ->> 'skipped',
+        r.remaining, r.wake_kinds
+    from t.plans p, interlock.redrive(t.demo(), p.id, 'who', 'why', 1, 'op',
+        p_limit) r
+    where p.n = p_n
 $$;
