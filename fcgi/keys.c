@@ -30,11 +30,22 @@
 
 #define IL_KEY_FILE_MAX     256
 #define IL_KEY_UNKNOWN_MS   1000    /* between two looks for an unknown one */
+#define IL_KEY_TICK_MS      50      /* finer than that no file's time is */
 
 
 static pthread_rwlock_t  il_keys_lock = PTHREAD_RWLOCK_INITIALIZER;
 static il_token_keys_t   il_keys;           /* under il_keys_lock */
-static int64_t           il_keys_looked;    /* ms; atomic */
+
+/* The last look for a key that was not known, and the directory's time then;
+ * under its lock. */
+
+static struct {
+    pthread_mutex_t  lock;
+    int64_t          at;
+    int64_t          changed;
+} il_keys_looked = {
+    .lock = PTHREAD_MUTEX_INITIALIZER
+};
 
 
 static int
@@ -338,27 +349,38 @@ il_keys_unknown(il_str_t token)
 }
 
 
-/* One thread looks, and not more often than once a second, whatever is sent
- * here. */
+/* Whatever is sent here, the files are read once a second, and when the
+ * directory has changed: a key that signs elsewhere is known here from the
+ * moment on that its file is there. */
 
-static int
+static void
 il_keys_look(void)
 {
-    int64_t  now, last;
+    int64_t      now, changed;
+    struct stat  st;
 
-    now = il_now_ms();
-    last = __atomic_load_n(&il_keys_looked, __ATOMIC_RELAXED);
+    changed = 0;
 
-    if ((last != 0 && now - last < IL_KEY_UNKNOWN_MS)
-        || !__atomic_compare_exchange_n(&il_keys_looked, &last, now, 0,
-                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-    {
-        return -1;
+    (void) pthread_mutex_lock(&il_keys_looked.lock);
+
+    if (stat(il_srv.conf.keys_dir, &st) == 0) {
+        changed = (int64_t) st.st_mtim.tv_sec * 1000
+                  + st.st_mtim.tv_nsec / 1000000;
     }
 
-    il_keys_again(0);
+    now = il_wall_ms();
 
-    return 0;
+    if (changed != il_keys_looked.changed
+        || il_keys_looked.at - changed < IL_KEY_TICK_MS
+        || now - il_keys_looked.at >= IL_KEY_UNKNOWN_MS
+        || now < il_keys_looked.at)
+    {
+        il_keys_looked.at = now;
+        il_keys_looked.changed = changed;
+        il_keys_again(0);
+    }
+
+    (void) pthread_mutex_unlock(&il_keys_looked.lock);
 }
 
 
@@ -384,9 +406,11 @@ il_keys_verify(il_owner_claims_t *claims, char *buf, size_t cap,
         return 0;
     }
 
-    if (!il_keys_unknown(token) || il_keys_look() != 0) {
+    if (!il_keys_unknown(token)) {
         return -1;
     }
+
+    il_keys_look();
 
     return il_keys_check(claims, buf, cap, token, now);
 }

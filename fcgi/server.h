@@ -41,8 +41,8 @@ void il_keys_reload(void);
 void il_keys_wipe(void);
 
 /* il_owner_issue() and il_owner_verify() with these keys.  A token signed by
- * a key that is not known here makes them be read again, once a second at the
- * most: another host may have a new one already. */
+ * a key that is not known here makes them be read again, if the directory has
+ * changed or a second has passed: another host may have a new one already. */
 int il_keys_issue(char *out, size_t cap, size_t *outlen,
     const il_owner_claims_t *claims) IL_MUST_CHECK;
 int il_keys_verify(il_owner_claims_t *claims, char *buf, size_t cap,
