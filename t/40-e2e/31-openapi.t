@@ -216,6 +216,20 @@ call('POST', '/v1/leases', { token => 'worker',
 call('POST', $decide, { %$op, path => "/v1/jobs/$dead->{job_id}/decide",
     body => { action => 'retry', %why } });
 
+my $audit = '/v1/audit';
+call('GET', $audit, { %$_, path => '/v1/audit?work_key=dead:1&limit=3' })
+    for $op, $sub, {};
+call('GET', $audit, { token => 'auditor',
+    path => "/v1/audit?work_key=doc:a%252Fb" });
+call('GET', $audit, { %$op, path => '/v1/audit?work_key=nosuch' });
+call('GET', $audit, { %$op, path => '/v1/audit' });
+my $advice = '/v1/kinds/{name}/advice';
+call('GET', $advice, { %$_, path => '/v1/kinds/dead/advice?recovery=60' })
+    for $op, $sub, {};
+call('GET', $advice, { %$op, path => '/v1/kinds/doc/advice' });
+call('GET', $advice, { %$op, path => '/v1/kinds/line/advice?recovery=0' });
+call('GET', $advice, { %$op, path => '/v1/kinds/nosuch/advice' });
+
 my $publish = '/v1/works/{work_key}/publish';
 my %pub = (path => "/v1/works/$key/publish");
 call('POST', $publish, { %$op, %pub,
