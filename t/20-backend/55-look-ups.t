@@ -32,17 +32,12 @@ my $i = Interlock::Test->instance(conf => [
 
 my $SECRET = 'Bearer s3cr3t-that-nobody-may-see';
 my $secrets = "$i->{dir}/check-secrets";
-mkdir $secrets or die $!;
-$i->local_conf('interlockd', Interlock::Test::slurp("$i->{dir}/local/interlockd.conf")
-    . "check_secrets_dir = $secrets");
-my $user = (stat $i->{dir})[4];
+my $user = (stat $secrets)[4];
 for my $name (qw(good open)) {
     Interlock::Test::spew("$secrets/$name", "$SECRET\n");
     chmod $name eq 'open' ? 0644 : 0600, "$secrets/$name";
-    chown $user, -1, $secrets, "$secrets/$name" if $> == 0;
+    chown $user, -1, "$secrets/$name" if $> == 0;
 }
-$i->stop;
-$i->start;
 
 # The usual look-up, with what a case changes.
 sub look {

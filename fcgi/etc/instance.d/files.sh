@@ -4,7 +4,7 @@ create()
 {
     umask 077
     mkdir -p "$DIR" || die "cannot make $DIR"
-    for dir in tokens secrets keys log tmp local pids kinds; do
+    for dir in tokens secrets check-secrets keys log tmp local pids kinds; do
         mkdir -p "$DIR/$dir" || die "cannot make $DIR/$dir"
     done
 
@@ -103,6 +103,10 @@ END
         >"$DIR/dsn.service"
     echo "host=$pgsock dbname=interlock user=interlock_admin" >"$DIR/dsn.admin"
 
+    # Where the egress samples lead, look-ups may look.
+    outside=
+    [ "$PORT" -ge 65535 ] || outside=127.0.0.1:$((PORT + 1))
+
     # A line in local/interlockd.conf takes the place of the one made here.
     touch "$DIR/local/interlockd.conf" "$DIR/local/postgresql.conf"
     {
@@ -116,6 +120,9 @@ dsn = $(cat "$DIR/dsn.service")
 keys_dir = $DIR/keys
 log = stderr
 db_deadline = 10s
+check_hosts = $outside
+check_private = $outside
+check_secrets_dir = $DIR/check-secrets
 END
         cat "$DIR/local/interlockd.conf"
     } >"$DIR/interlockd.conf"
