@@ -55,8 +55,8 @@ BUILD_CFLAGS = -std=gnu11 $(WARN) -fvisibility=hidden -pthread \
     -ffile-prefix-map='$(CURDIR)'=. -Icommon $(LIB_CFLAGS) $(DEFINES)
 BUILD_LDFLAGS = -pthread $(LDFLAGS) $(if $(SAN),$(SAN),$(LINK_HARDENING))
 
-.PHONY: all unit run start stop status reload packages test sanitize fuzz \
-    install clean distclean
+.PHONY: all unit run start stop status reload packages test soak sanitize \
+    fuzz install clean distclean
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -129,6 +129,13 @@ test:
 	@sh fcgi/etc/bring build test
 	$(AGAIN) all unit
 	@INTERLOCK_BUILD='$(B)' sh t/run $(TESTS)
+
+# The long variants of what breaks things on purpose: more of each fault than
+# make test has time for.
+soak:
+	@sh fcgi/etc/bring build test
+	$(AGAIN) all unit
+	@INTERLOCK_BUILD='$(B)' INTERLOCK_FULL=1 sh t/run t/50-crash
 
 # Everything again under the address and undefined behaviour sanitizers, and
 # the backend under the thread sanitizer; then the bands that touch it.

@@ -16,8 +16,9 @@ use Time::HiRes qw(sleep);
 use Interlock::Load qw(run_clients github_request);
 use Interlock::Test;
 
-my $kills  = 50;
-my $events = 4000;
+my $full = $ENV{INTERLOCK_FULL};
+my $kills  = $full ? 250 : 50;
+my $events = $full ? 20_000 : 4000;
 my $seed   = $ENV{SEED} // time;
 
 srand($seed);

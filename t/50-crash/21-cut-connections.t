@@ -1,16 +1,10 @@
 #!/usr/bin/perl
 
 # A connection to the database is cut by pg_terminate_backend under every call
-# that interlockd makes, at every moment that makes a difference:
-#
-#   idle          between two calls
-#   at TABLE      inside the call, where it first needs that table
-#   written       all is written, nothing committed
-#   committed     the COMMIT is durable here, its answer is not on its way yet
-#   answer        the answer is lost on its way back; answer x3: three times
-#
-# In each of these cells the caller gets the right answer in the end, with the
-# ids of the first try, and what was done is there exactly once.
+# that interlockd makes, at every moment that makes a difference (they are
+# told in Interlock::Cut).  In each of these cells the caller gets the right
+# answer in the end, with the ids of the first try, and what was done is there
+# exactly once.
 
 use strict;
 use warnings;
@@ -20,40 +14,12 @@ use lib "$FindBin::Bin/../lib";
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-use Interlock::FastCGI;
-use Interlock::PgProxy;
+use Interlock::Cut qw(api);
 use Interlock::Session;
-use Interlock::Test;
 
-my $i = Interlock::Test->instance(start => 0,
-    conf => [ 'recover_interval = 100ms', 'read_connections = 1' ]);
-my ($real) = $i->dsn('service') =~ /host=(\S+)/;
-my $proxy = Interlock::PgProxy->new($real);
-(my $dsn = $i->dsn('service')) =~ s/host=\S+/'host=' . $proxy->dir/e;
-$i->local_conf('interlockd', "dsn = $dsn\nrecover_interval = 100ms\n"
-    . 'read_connections = 1');
-$i->start;
-
-my %token = map { $_ => $i->token($_) } qw(submit worker operator auditor);
-my $holder = Interlock::Session->new($i->dsn('admin'));
-my $db = Interlock::Session->new($i->dsn('admin'));
-my $cells = 0;
-
-# A deferred trigger waits, at COMMIT, for whoever holds its lock; only for
-# interlockd's own sessions.
-$db->do(q{
-create function public.held() returns trigger language plpgsql as $$
-begin
-    if session_user = 'interlock_service' then
-        perform pg_advisory_xact_lock_shared(7707,
-            hashtext(tg_table_name || lower(tg_op)));
-    end if;
-    return null;
-end $$});
-$db->do("create constraint trigger held after insert or update or delete on "
-    . "interlock.$_ deferrable initially deferred for each row execute "
-    . 'function public.held()')
-    for qw(requests leases jobs works actions kinds limits);
+my $cut = Interlock::Cut->new(tables => [qw(redrive_plans)]);
+my ($i, $db) = ($cut->i, $cut->db);
+my $key = 0;
 
 for my $name ([ cut => overlap => 'skip' ], [ cutone => overlap =>
     'buffer_one' ], [ cutwait => max_wait => 1 ], [ cutlimit => limits =>
@@ -64,156 +30,28 @@ for my $name ([ cut => overlap => 'skip' ], [ cutone => overlap =>
         body => { lease_seconds => 600, max_attempts => 9, %policy } });
     die $res->{body} if $res->{status} != 200;
 }
+# a kind and a limit that are there, so that a PUT is an update
+$i->http(PUT => $_, { token => 'operator',
+    body => /limits/ ? { capacity => 1 } : {} })
+    for '/v1/kinds/cutput', '/v1/limits/cutput';
 
-# --- what the cells need ----------------------------------------------------
+sub ask { return $cut->ask(@_) }
+sub begin { return $cut->begin(@_) }
+sub one { return $cut->one(@_) }
+sub job { return $cut->job(@_) }
+sub claim { return $cut->claim(@_) }
+sub lease { return $cut->lease(@_) }
+sub attempts_of { return $cut->attempts_of(@_) }
 
-sub connection { return Interlock::FastCGI->of_instance($i) }
-sub one { return ($db->do($_[0]))[0][0] }
-
-sub api {
-    my ($role, $method, $path, $body, $headers) = @_;
-
-    return [ $method => $path, { token => $token{$role} // $role,
-        headers => $headers // {}, defined $body ? (body => $body) : () } ];
-}
-
-# ask(request): its answer; begin(request): a connection on which it will come
-sub ask { return connection()->request(@{ $_[0] }) }
-
-sub begin {
-    my ($request) = @_;
-
-    my $c = connection();
-    $c->send(@$request);
-    return $c;
-}
-
-sub job {
-    my ($key, $kind) = @_;
-
-    my $res = ask(api(submit => POST => '/v1/jobs', {
-        kind => $kind // 'cut', work_key => $key }));
-    die "submit $key: $res->{status} $res->{body}" if $res->{status} != 202;
-    return $res->{json}{job_id};
-}
-
-sub claim {
-    my ($kind, %more) = @_;
-
-    return api(worker => POST => '/v1/leases',
-        { kinds => [ $kind // 'cut' ], worker => 'w', %more });
-}
-
-sub lease {
-    my ($key, $kind) = @_;
-
-    my $job = job($key, $kind);
-    my $l = ask(claim($kind))->{json}{leases}[0];
-    die "claim $key" if !$l || $l->{job_id} ne $job;
+# a lease whose job has failed for good
+sub failed {
+    my $l = lease('cut:' . ++$key);
+    ask(api($l->{owner_token}, POST => '/v1/lease/fail', { error => 'x',
+        retryable => JSON::PP::false }));
     return $l;
 }
 
-# what of a session of interlockd's is where: true once it waits
-sub stuck {
-    my ($app, $event) = @_;
-
-    return $i->wait_for(sub { one('select count(*) from pg_stat_activity '
-        . "where application_name = '$app' and $event") }, 8,
-        "$app to be held ($event)");
-}
-
-sub cut {
-    my ($app) = @_;
-
-    my $pids;
-    $i->wait_for(sub { $pids = one("select string_agg(pid::text, ',') from "
-        . "pg_stat_activity where application_name = '$app'") }, 5,
-        "a session of $app");
-    $db->do('select pg_terminate_backend(pid) from pg_stat_activity where '
-        . "pid in ($pids)");
-    $i->wait_for(sub { !one('select count(*) from pg_stat_activity where '
-        . "pid in ($pids)") }, 5, 'it to be gone');
-}
-
-sub standby {
-    my ($name) = @_;
-
-    $db->do("alter system set synchronous_standby_names = '$name'");
-    $db->do('select pg_reload_conf()');
-}
-
-# through(app, moment, start, sql text, trigger): runs start, holds its call
-# at that moment, cuts the connection, lets go; what start answered.
-sub through {
-    my ($cell, $start) = @_;
-
-    my ($app, $moment) = @$cell{qw(app moment)};
-
-    if ($moment eq 'idle') {
-        cut($app);
-        return $start->();
-    }
-    if ($moment =~ /^answer(?: x(\d))?/) {
-        my ($n, $before) = ($1 // 1, $proxy->dropped);
-        $proxy->drop($cell->{call}, $n);
-        my $got = $start->();
-        $i->wait_for(sub { $proxy->dropped == $before + $n }, 10,
-            "$n answers of $cell->{call} to be lost");
-        return $got;
-    }
-
-    my ($hold, $event) = $moment =~ /^at (\S+)/
-        ? ("lock table interlock.$1 in access exclusive mode",
-            "wait_event_type = 'Lock'")
-        : ("select pg_advisory_xact_lock(7707, hashtext('"
-            . join('', @{ $cell->{trigger} }) . "'))",
-            "wait_event = 'advisory'");
-
-    if ($moment eq 'committed') {
-        # held at its end until all new commits wait for a standby
-        $holder->do('begin');
-        $holder->do($hold);
-        my $got = $start->();
-        stuck($app, $event);
-        standby('nobody');
-        $i->wait_for(sub { $i->psql('show synchronous_standby_names')
-            eq 'nobody' }, 5, 'the setting');
-        $holder->do('rollback');
-        stuck($app, "wait_event = 'SyncRep'");
-        cut($app);
-        standby('');
-        return $got;
-    }
-
-    $holder->do('begin');
-    $holder->do($hold);
-    my $got = $start->();
-    stuck($app, $event);
-    cut($app);
-    $holder->do('rollback');
-    return $got;
-}
-
-# --- the table --------------------------------------------------------------
-#
-# name     of the call in the cells' names
-# call     its SQL function;  app: the session that makes it
-# at       tables at which it is held
-# trigger  table and operation whose deferred trigger holds it when written
-# given    makes the state; answers anything
-# start    ($state) makes the call; answers what `then` gets
-# then     ($state, $got) judges: a list of [ what, got, wanted ]
-# not      moments that this call does not have
-
-my $key = 0;
-my $lost = 0;
-
-sub attempts_of {
-    my ($job) = @_;
-
-    return join ' ', map { $_->[0] } $db->do('select call from '
-        . "interlock.attempts where job_id = '$job' order by fence");
-}
+my %who = (requested_by => 'me', reason => 'why');
 
 sub end_of {
     my ($verb, $status, %body) = @_;
@@ -327,8 +165,7 @@ my @calls = (
         trigger => [qw(leases insert)],
         given => sub {
             my $c = begin(claim('cut', wait => 20));
-            $i->wait_for(sub { $i->metrics->{interlock_parked_requests} },
-                5, 'the claim to be parked');
+            $cut->parked;
             return { c => $c };
         },
         start => sub { $_[0]{job} = begin(api(submit => POST => '/v1/jobs',
@@ -353,8 +190,7 @@ my @calls = (
         trigger => [qw(requests insert)],
         given => sub {
             my $c = begin(claim('cut', wait => 20));
-            $i->wait_for(sub { $i->metrics->{interlock_parked_requests} },
-                5, 'the claim to be parked');
+            $cut->parked;
             return $c;
         },
         start => sub { return begin(api(submit => POST => '/v1/jobs',
@@ -383,7 +219,7 @@ my @calls = (
             $s->do('begin');
             $s->do('lock table interlock.payloads in access exclusive mode');
             my $c = begin(claim('cut'));
-            stuck('interlockd claim', "wait_event_type = 'Lock'");
+            $cut->stuck('interlockd claim', "wait_event_type = 'Lock'");
             $c->close;
             sleep(0.05);
             return { job => $job, hold => $s };
@@ -421,6 +257,7 @@ my @calls = (
             my $l = lease('cutone:' . ++$key, 'cutone');
             my $next = job("cutone:$key", 'cutone');
             my $c = begin(claim('cutone', wait => 20));
+            $cut->parked;
             return { l => $l, next => $next, c => $c };
         },
         start => sub { return begin(api($_[0]{l}{owner_token}, POST =>
@@ -469,8 +306,8 @@ my @calls = (
         start => sub { },
         then => sub {
             my ($job) = @_;
-            my $res = ask([ GET => "/v1/jobs/$job", { token =>
-                $token{auditor}, headers => { prefer => 'wait=8' } } ]);
+            my $res = ask(api(auditor => GET => "/v1/jobs/$job", undef,
+                { prefer => 'wait=8' }));
             return ([ 'status', ($res->{json} // {})->{status}, 'expired' ],
                 [ 'reason', $res->{json}{error},
                     'waited longer than max_wait (1 s)' ]);
@@ -505,8 +342,7 @@ my @calls = (
         trigger => [qw(jobs update)],
         given => sub { return job('cut:' . ++$key) },
         start => sub { return begin(api(operator => POST =>
-            "/v1/jobs/$_[0]/cancel", { requested_by => 'me',
-                reason => 'why' })) },
+            "/v1/jobs/$_[0]/cancel", { %who })) },
         then => sub {
             my ($job, $c) = @_;
             my $res = $c->response(12);
@@ -521,8 +357,7 @@ my @calls = (
         trigger => [qw(leases update)],
         given => sub { return lease('cut:' . ++$key) },
         start => sub { return begin(api(operator => POST =>
-            "/v1/jobs/$_[0]{job_id}/cancel", { requested_by => 'me',
-                reason => 'why' })) },
+            "/v1/jobs/$_[0]{job_id}/cancel", { %who })) },
         then => sub {
             my ($l, $c) = @_;
             my $res = $c->response(12);
@@ -553,7 +388,7 @@ my @calls = (
         },
         start => sub { return begin(api(operator => POST =>
             "/v1/works/$_[0]{work_key}/publish", { revision => 1,
-                requested_by => 'me', reason => 'why' })) },
+                %who })) },
         then => sub {
             my ($l, $c) = @_;
             my $res = $c->response(12);
@@ -564,6 +399,70 @@ my @calls = (
                 [ 'publications', one('select count(*) from '
                     . 'interlock.publications where work_key = '
                     . "'$l->{work_key}'"), 1 ]);
+        } },
+
+    # decisions and redrives
+    map({ my $action = $_; { name => "decide, $action", app =>
+        'interlockd read', call => 'interlock.job_decide',
+        at => [qw(works jobs actions)], trigger => [qw(jobs update)],
+        given => \&failed,
+        start => sub { return begin(api(operator => POST =>
+            "/v1/jobs/$_[0]{job_id}/decide", { %who, action => $action })) },
+        then => sub {
+            my ($l, $c) = @_;
+            my $res = $c->response(12);
+            return ([ 'answer', $res->{status}, 200 ],
+                [ 'status', ($res->{json} // {})->{status}, $action eq
+                    'retry' ? 'queued' : 'succeeded' ],
+                [ 'actions', one('select count(*) from interlock.actions '
+                    . "where target = '$l->{job_id}'"), 1 ],
+                [ 'results', one('select count(*) from interlock.results '
+                    . "where job_id = '$l->{job_id}'"),
+                    $action eq 'retry' ? 0 : 1 ]);
+        } } } qw(retry succeed)),
+
+    { name => 'redrive plan', app => 'interlockd read',
+        call => 'interlock.redrive_plan', at => [qw(redrive_plans
+            redrive_jobs)], trigger => [qw(redrive_plans insert)],
+        given => \&failed,
+        start => sub { return begin(api(operator => POST => '/v1/redrive',
+            { filter => { job_ids => [ $_[0]{job_id} ] } })) },
+        then => sub {
+            my ($l, $c) = @_;
+            my $res = $c->response(12);
+            my $go = ask(api(operator => POST => '/v1/redrive', { %who,
+                plan_id => $res->{json}{plan_id} }));
+            return ([ 'answer', $res->{status}, 200 ],
+                [ 'count', $res->{json}{count}, 1 ],
+                [ 'it may be acted on', $go->{json}{redriven}, 1 ]);
+        } },
+
+    { name => 'redrive', app => 'interlockd read',
+        call => 'interlock.redrive(', at => [qw(redrive_plans works jobs
+            actions)], trigger => [qw(jobs update)],
+        given => sub {
+            my $l = failed();
+            my $res = ask(api(operator => POST => '/v1/redrive', { filter =>
+                { job_ids => [ $l->{job_id} ] } }));
+            my $c = begin(claim('cut', wait => 20));
+            $cut->parked;
+            return { l => $l, plan => $res->{json}{plan_id}, c => $c };
+        },
+        start => sub { return begin(api(operator => POST => '/v1/redrive',
+            { %who, plan_id => $_[0]{plan} })) },
+        then => sub {
+            my ($s, $c) = @_;
+            my $res = $c->response(12);
+            my $l = ($s->{c}->response(12)->{json}{leases} // [])->[0] // {};
+            my $done = ask(api($l->{owner_token}, POST =>
+                '/v1/lease/complete'));
+            return ([ 'answer', $res->{status}, 200 ],
+                [ 'redriven', $res->{json}{redriven}, 1 ],
+                [ 'skipped', scalar @{ $res->{json}{skipped} // [1] }, 0 ],
+                [ 'it runs', $l->{job_id}, $s->{l}{job_id} ],
+                [ 'ends', attempts_of($s->{l}{job_id}), 'fail complete' ],
+                [ 'actions', one('select count(*) from interlock.actions '
+                    . "where target = '$s->{l}{job_id}'"), 1 ]);
         } },
 
     { name => 'kind', app => 'interlockd read', call => 'interlock.kind_put',
@@ -609,6 +508,8 @@ for my $read (
         '/v1/results?prefix=cut:seen' ],
     [ 'kind', read => 'kind_get', 'kinds', '/v1/kinds/cut' ],
     [ 'kinds', read => 'kind_list', 'kinds', '/v1/kinds' ],
+    [ 'advice', read => 'kind_advice', 'kinds', '/v1/kinds/cut/advice' ],
+    [ 'audit', read => 'audit', 'requests', '/v1/audit?work_key=cut:seen' ],
     [ 'limits', read => 'limit_list', 'limits', '/v1/limits' ])
 {
     my ($name, $app, $call, $table, $path) = @$read;
@@ -625,54 +526,8 @@ for my $read (
         } };
 }
 
-# --- every cell -------------------------------------------------------------
-
-my ($only) = @ARGV;
-kind_there();
-for my $call (@calls) {
-    for my $moment ('idle', (map { "at $_" } @{ $call->{at} }), 'written',
-        'committed', 'answer', 'answer x3')
-    {
-        my ($plain) = $moment =~ /^(answer|.*)/;
-        next if ($call->{not} // {})->{$plain};
-        my $name = "$call->{name}: $moment";
-        next if defined $only && $name !~ /$only/;
-        $cells++;
-
-        my $t0 = time;
-        my @judged;
-        my $ok = eval {
-            my $state = $call->{given}->();
-            my $got = through({ %$call, moment => $moment },
-                sub { $call->{start}->($state) });
-            @judged = $call->{then}->($state, $got);
-            1;
-        };
-        my $why = $@;
-        eval { $holder->do('rollback') };
-        standby('') if !$ok;
-        my @wrong = grep { ($_->[1] // 'none') ne ($_->[2] // 'none') }
-            @judged;
-        ok($ok && @judged && !@wrong, $name)
-            or diag($why, map { "  $_->[0]: " . ($_->[1] // 'none') . ', not '
-                . ($_->[2] // 'none') . "\n" } @wrong);
-        # what is left queued is nobody's
-        $db->do('select from interlock.jobs j cross join lateral '
-            . 'interlock.job_cancel(j.tenant, j.id, null, null, null, null) '
-            . "where j.status = 'queued'");
-        note(sprintf '%.2f s', time - $t0) if time - $t0 > 1;
-    }
-}
-
-# a kind and a limit that are there, so that a PUT is an update
-sub kind_there {
-    for my $path ('/v1/kinds/cutput', '/v1/limits/cutput') {
-        $i->http(PUT => $path, { token => 'operator',
-            body => $path =~ /limits/ ? { capacity => 1 } : {} });
-    }
-}
-
-cmp_ok($cells, '>', 100, "$cells cells") unless defined $only;
+my $cells = $cut->cells($ARGV[0], @calls);
+cmp_ok($cells, '>', 180, "$cells cells") unless @ARGV;
 $i->check_sql;
 
 done_testing();

@@ -5,6 +5,8 @@
 #
 #   complete, recovery   an owner completes as his lease ends
 #   complete, cancel     an owner completes as an operator cancels
+#   decide, recovery     an operator decides about a job as its owner is lost
+#   redrive, submit      a dead letter is sent again as its key is asked for
 
 use strict;
 use warnings;
@@ -244,6 +246,146 @@ is(join(', ', sort keys %won), 'complete job-final, job-canceled cancel',
 is(($db->do('select count(*) from interlock.results where work_key like '
     . "'canceled:%'"))[0][0], $won{'complete job-final'},
     'no result of a canceled one');
+
+# --- a decision races the recovery ------------------------------------------
+#
+# A lost job of this kind is held.  Before that nothing can be decided about
+# it; from then on what is decided stands.
+
+kind('held', overlap => 'skip', on_lost => 'hold');
+@wrong = ();
+%won = ();
+for my $batch (1 .. $batches / 2) {
+    my @jobs = jobs('held', $at_once);
+    my @leases = leases('held', $at_once);
+    my %end = map { $_->{job_id} => 0.05 + rand 0.4 } @leases;
+    $db->do('update interlock.leases l set expires_at = clock_timestamp() '
+        . "+ make_interval(secs => v.s) from (values "
+        . join(',', map { "('$_'::uuid, $end{$_})" } keys %end)
+        . ') v (job, s) where l.job_id = v.job');
+    my $decide = sub {
+        my ($job, $action) = @_;
+        return [ POST => "/v1/jobs/$job/decide", { token =>
+            $token{operator}, body => { action => $action, reason => 'a race',
+                requested_by => 'me' } } ];
+    };
+    # (the owner completes, too, so that some are never lost)
+    my @res = volley(map { my $at = $end{ $_->{job_id} };
+        ([ $at + rand(0.03) - 0.015, $decide->($_->{job_id}, 'fail') ],
+        [ $at + rand(0.04) - 0.02, owner(complete => $_) ]) } @leases);
+
+    my (%said, @open);
+    for my $k (0 .. $#leases) {
+        my ($decided, $complete) = @res[ 2 * $k, 2 * $k + 1 ];
+        my $said = join ' ', $decided->{status} == 200 ? 'decided'
+            : problem($decided), $complete->{status} == 200 ? 'complete'
+            : problem($complete);
+        $won{$said}++;
+        $said{ $leases[$k]{job_id} } = $said;
+        push @open, $leases[$k]
+            if $said eq 'decision-not-possible lease-lost';
+    }
+    $i->wait_for(sub { !($db->do('select count(*) from interlock.leases '
+        . "where kind = 'held'"))[0][0] }, 10, 'all to be recovered');
+    my @later = volley(map { [ 0, $decide->($_->{job_id}, 'succeed') ] }
+        @open);
+    push @wrong, map { "later: $_->{body}" }
+        grep { $_->{status} != 200 } @later;
+
+    my %want = ('decided lease-lost' => 'lost failed 0',
+        'decision-not-possible complete' => 'complete succeeded 1',
+        'decision-not-possible lease-lost' => 'lost succeeded 1');
+    my %ends = ends('held');
+    for my $row ($db->do('select j.id, j.status, count(r) from '
+        . 'interlock.jobs j left join interlock.results r on r.job_id = j.id '
+        . "where j.kind = 'held' group by j.tenant, j.id"))
+    {
+        my ($job, $status, $results) = @$row;
+        next if !$said{$job};
+        push @wrong, "$job: $said{$job}, and is $ends{$job} $status $results"
+            if "$ends{$job} $status $results" ne ($want{ $said{$job} } // '');
+    }
+}
+note(join ', ', map { "$_: $won{$_}" } sort keys %won);
+none_wrong("$all decisions raced the recovery and the owner: each job as the "
+    . 'one that was told so wants it', @wrong);
+cmp_ok($won{$_} // 0, '>', 0, "it happened: $_") for 'decided lease-lost',
+    'decision-not-possible complete', 'decision-not-possible lease-lost';
+
+# --- a redrive races a submission of the same key ----------------------------
+
+my %want = (
+    # overlap => { "redrive submission" => "statuses of the old and the new" }
+    skip => { 'redriven skipped' => 'queued -',
+        'work-active accepted' => 'failed queued' },
+    buffer_all => { 'redriven buffered' => 'queued queued',
+        'redriven accepted' => 'queued queued' },
+    buffer_one => { 'redriven buffered' => 'queued queued',
+        'work-active accepted' => 'failed queued' },
+);
+for my $overlap (sort keys %want) {
+    my $kind = "again-$overlap" =~ tr/_/-/r;
+    kind($kind, overlap => $overlap);
+    @wrong = ();
+    %won = ();
+    for my $batch (1 .. ($batches / 5)) {
+        my @jobs = jobs($kind, $at_once);
+        my @leases = leases($kind, $at_once);
+        volley(map { [ 0, owner(fail => $_, { error => 'x',
+            retryable => JSON::PP::false }) ] } @leases);
+        my %who = (requested_by => 'me', reason => 'a race');
+        my @plan = map { $_->{json}{plan_id} // die $_->{body} } volley(
+            map { [ 0, [ POST => '/v1/redrive', { token => $token{operator},
+                body => { filter => { job_ids => [ $_->{job_id} ] } } } ] ] }
+            @leases);
+        my @res = volley(map { my $at = rand 0.5;
+            ([ $at, [ POST => '/v1/redrive', { token => $token{operator},
+                body => { plan_id => $plan[$_], %who } } ] ],
+            [ $at + rand(0.012) - 0.002, [ POST => '/v1/jobs', {
+                token => $token{submit}, body => { kind => $kind,
+                    work_key => $leases[$_]{work_key} } } ] ]) }
+            0 .. $#leases);
+
+        my %status = map { $_->[0] => $_->[1] } $db->do('select id, status '
+            . "from interlock.jobs where kind = '$kind'");
+        for my $k (0 .. $#leases) {
+            my ($redrive, $submit) = @res[ 2 * $k, 2 * $k + 1 ];
+            my ($old, $r) = ($leases[$k]{job_id}, $redrive->{json});
+            my $said = $r->{redriven} ? 'redriven'
+                : ($r->{skipped}[0]{reason} // problem($redrive))
+                    =~ s/:.*//sr;
+            $said .= ' ' . ($submit->{json}{decision} // problem($submit));
+            $won{$said}++;
+            my $new = $submit->{json}{decision} eq 'skipped' ? undef
+                : $submit->{json}{job_id};
+            my $is = "$status{$old} " . ($new ? $status{$new} : '-');
+            push @wrong, "$old: $said, and they are $is"
+                if $is ne ($want{$overlap}{$said} // '');
+        }
+
+        # Whatever came first: all of them run, one after the other.
+        while (1) {
+            my $res = $c->request(POST => '/v1/leases', { token =>
+                $token{worker}, body => { kinds => [$kind], max => 100 } });
+            my @got = @{ $res->{json}{leases} } or last;
+            push @wrong, map { "at the end: $_->{body}" }
+                grep { $_->{status} != 200 }
+                volley(map { [ 0, owner(complete => $_) ] } @got);
+        }
+    }
+    note("$overlap: " . join ', ', map { "$_: $won{$_}" } sort keys %won);
+    none_wrong("$overlap: " . $batches / 5 * $at_once . ' redrives raced a '
+        . 'submission', @wrong);
+    cmp_ok($won{$_} // 0, '>', 0, "it happened: $_")
+        for sort keys %{ $want{$overlap} };
+    is(($db->do('select count(*) from interlock.jobs where kind = '
+        . "'$kind' and status not in ('succeeded', 'failed')"))[0][0], 0,
+        'nothing is left');
+    is(($db->do('select count(*) from (select job_id from '
+        . "interlock.attempts where kind = '$kind' and call = 'complete' "
+        . 'group by job_id having count(*) > 1) x'))[0][0], 0,
+        'none was completed twice');
+}
 
 $i->check_sql;
 
