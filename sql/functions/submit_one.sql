@@ -113,6 +113,10 @@ begin
         end if;
 
         select * into r from interlock.job_insert(s, k, d, v_now);
+        if v_old.waits_on is not null and d.place = 'blocked' then
+            update interlock.jobs j set waits_on = v_old.waits_on
+            where j.tenant = s.tenant and j.id = s.request_id;
+        end if;
         a.runnable := r.place = 'ready';
         groups := groups || coalesce(r.groups, '{}');
         held := held or r.place = 'limited';

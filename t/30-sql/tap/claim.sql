@@ -124,6 +124,63 @@ select ok((select not u.ok from interlock.unclaim(
 select is((select fence from t.claim('free')), 42::bigint,
     'its fence stays used');
 
+-- What the next attempt is told.
+select t.kind('hist', '{"overlap":"allow","max_attempts":99}');
+select submit.ord from t.submit('hist', 'h:1', id => 301);
+create function pg_temp.told() returns table (attempt int, step text,
+    checkpoint text, earlier int, effects text) language sql as $$
+    select c.attempt, c.step, c.checkpoint,
+        json_array_length(c.earlier::json), c.effects
+    from t.claim('hist') c
+$$;
+select results_eq('select * from pg_temp.told()',
+    $$values (1, null, null, 0, '[]')$$, 'a first attempt has no history');
+insert into t.held select 'h', tenant, job_id, attempt_id, fence
+from interlock.leases where job_id = t.rid(301)
+on conflict (who) do update set job = excluded.job,
+    attempt = excluded.attempt, fence = excluded.fence;
+select is((select outcome from t.renew('h', '{"done":1}', 'half',
+    '{"at": [1.10]}')), 'ok', 'a step and a checkpoint');
+select t.expire('h');
+select r.status from interlock.recover(9) r;
+select results_eq('select * from pg_temp.told()',
+    $$values (2, 'half', '{"at": [1.10]}', 1, '[]')$$,
+    'the next one has them, and the attempt that was lost');
+select u.ok from interlock.leases l, interlock.unclaim(array[l.tenant],
+    array[l.attempt_id]) u where l.job_id = t.rid(301);
+create temp table replay as select * from t.claim('hist', claim => 7707);
+select results_eq(
+    $$select x ->> 'call', x ->> 'error', x ->> 'step', x ->> 'worker',
+          (x ->> 'attempt')::int, (x ->> 'fence')::int,
+          x ->> 'started_at' <= x ->> 'ended_at'
+      from replay r, json_array_elements(r.earlier::json) x$$,
+    $$values ('lost', 'lease expired', 'half', 'w', 1, 1, true)$$,
+    'an answer that nobody had is no attempt');
+select results_eq(
+    $$select attempt_id, step, checkpoint, earlier
+      from t.claim('hist', claim => 7707)$$,
+    'select attempt_id, step, checkpoint, earlier from replay',
+    'the same claim again tells the same');
+do $$
+begin
+    for i in 1 .. 12 loop
+        update t.held h set attempt = l.attempt_id, fence = l.fence
+        from interlock.leases l where h.who = 'h' and l.job_id = h.job;
+        perform t.finish('h', 'fail', p_error => 'e' || i,
+            p_retry_after => 0);
+        perform t.due('h:1');
+        exit when i = 12;
+        perform t.claim('hist');
+    end loop;
+end
+$$;
+select results_eq(
+    $$select c.attempt, (select string_agg(x ->> 'error', ' ' order by n)
+          from json_array_elements(c.earlier::json) with ordinality y (x, n))
+      from t.claim('hist') c$$,
+    $$values (14, 'e3 e4 e5 e6 e7 e8 e9 e10 e11 e12')$$,
+    'the last ten, the oldest first');
+
 -- More wanted than there are pages of: 300 jobs, batches of 50.
 select count(*) from generate_series(1001, 1300) x,
     t.submit('late', 'f:' || x, id => x);
