@@ -154,7 +154,7 @@ select results_eq(
           (x ->> 'attempt')::int, (x ->> 'fence')::int,
           x ->> 'started_at' <= x ->> 'ended_at'
       from replay r, json_array_elements(r.earlier::json) x$$,
-    $$values ('lost', 'lease expired', 'half', 'w', 1, 1, true)$$,
+    $$values ('lost', 'lease expired', 'half', 'w', 1, 41, true)$$,
     'an answer that nobody had is no attempt');
 select results_eq(
     $$select attempt_id, step, checkpoint, earlier
