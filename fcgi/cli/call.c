@@ -119,12 +119,19 @@ il_call_member(il_buf_t *body, const char *name, const char *value)
 }
 
 
-/* Who works at this terminal; a name that the user sets himself would say
- * less. */
-static const char *
+const char *
 il_call_login(void)
 {
     const struct passwd  *pw;
+
+    static char  name[256];
+
+    /* the login's, also under another user's rights; a name that the
+     * environment sets would say less */
+
+    if (getlogin_r(name, sizeof(name)) == 0 && name[0] != '\0') {
+        return name;
+    }
 
     pw = getpwuid(getuid());
 

@@ -34,6 +34,10 @@ void il_call_query(il_buf_t *path, const char *name, const char *value);
  * beginning of an object. */
 void il_call_member(il_buf_t *body, const char *name, const char *value);
 
+/* Who works at this terminal: the login name, or NULL.  Valid until the next
+ * call. */
+const char *il_call_login(void);
+
 /* Adds requested_by (the login name if NULL) and reason.  0, or EX_USAGE if
  * the reason is missing. */
 int il_call_who(il_buf_t *body, const char *command, const char *requested_by,

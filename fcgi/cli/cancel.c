@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "call.h"
 #include "cmds.h"
 #include "il_answer.h"
 #include "il_json.h"
@@ -28,7 +29,7 @@ static const il_opt_t  il_cancel_opts[] = {
     { "key", IL_OPT_STR, offsetof(il_cancel_opts_t, key), "KEY",
       "every job of this work key that has not ended", 0, 0, 0 },
     { "requested-by", IL_OPT_STR, offsetof(il_cancel_opts_t, requested_by),
-      "WHO", "who asks, for the audit", 0, 0, 0 },
+      "WHO", "who asks, for the audit (the login name)", 0, 0, 0 },
     { "reason", IL_OPT_STR, offsetof(il_cancel_opts_t, reason), "TEXT",
       "why, for the audit", 0, 0, 0 },
     IL_OPT_END
@@ -65,18 +66,9 @@ static void
 il_cancel_body(il_cancel_t *c)
 {
     il_buf_puts(&c->body, "{");
-
-    if (c->o->requested_by != NULL) {
-        il_buf_puts(&c->body, "\"requested_by\":");
-        il_buf_json(&c->body, il_cstr(c->o->requested_by));
-    }
-
-    if (c->o->reason != NULL) {
-        il_buf_puts(&c->body, c->body.len == 1 ? "\"reason\":"
-                                               : ",\"reason\":");
-        il_buf_json(&c->body, il_cstr(c->o->reason));
-    }
-
+    il_call_member(&c->body, "requested_by", c->o->requested_by != NULL
+                   ? c->o->requested_by : il_call_login());
+    il_call_member(&c->body, "reason", c->o->reason);
     il_buf_puts(&c->body, "}");
 }
 

@@ -123,6 +123,10 @@ void il_err(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  * bare unless they have control characters; for lists one line an item. */
 void il_out_human(FILE *f, il_str_t json);
 
+/* Prints at most max bytes of s, as one line without its end: control
+ * characters become spaces, "..." stands for what was left out. */
+void il_out_clean(FILE *f, const char *s, size_t max);
+
 /* Prints s with a newline behind unless it ends with one. */
 void il_out_line(FILE *f, il_str_t s);
 

@@ -205,6 +205,32 @@ il_err(const char *fmt, ...)
 
 
 void
+il_out_clean(FILE *f, const char *s, size_t max)
+{
+    size_t  i, end;
+
+    end = strlen(s);
+
+    if (end > max) {
+
+        /* not within a character of UTF-8 */
+
+        for (end = max; end > 0 && ((unsigned char) s[end] & 0xc0) == 0x80;
+             end--) { /* void */ }
+    }
+
+    for (i = 0; i < end; i++) {
+        (void) fputc((unsigned char) s[i] < 0x20 || s[i] == 0x7f ? ' ' : s[i],
+                     f);
+    }
+
+    if (s[end] != '\0') {
+        (void) fputs("...", f);
+    }
+}
+
+
+void
 il_out_line(FILE *f, il_str_t s)
 {
     if (s.len != 0) {

@@ -116,6 +116,8 @@ is_deeply(complete($interlock, 'work', '--conc'), [ '--concurrency' ],
     'an option');
 is_deeply(complete($interlock, 'token', 'create', '--ro'), [ '--role' ],
     'an option of a command of two words');
+is_deeply(complete($interlock, 'decide', 'x', '--action', 're'),
+    [ 'retry', 'release' ], 'a decision');
 is_deeply(complete($interlock, 'token', 'create', '--role', 'au'),
     [ 'auditor' ], 'a value');
 
@@ -153,7 +155,26 @@ for my $args (
     [ qw(token create) ], [ qw(token create --tenant t --name n --role r
         --out f) ], [ qw(token list) ], [ qw(token revoke --tenant t) ],
     [ qw(token revoke --tenant t x) ], [ qw(token list --tenant t) ],
-    [ qw(keys init) ], [ qw(keys rotate) ], [ qw(keys list) ],
+    [ qw(decide) ], [ qw(decide nonsense --action retry --reason x) ],
+    [ qw(decide 01a228ad-2d74-7e92-b90e-1356e44be0ea --reason x) ],
+    [ qw(decide 01a228ad-2d74-7e92-b90e-1356e44be0ea --action retry) ],
+    [ qw(decide 01a228ad-2d74-7e92-b90e-1356e44be0ea --action retry
+        --reason), '' ],
+    [ qw(decide 01a228ad-2d74-7e92-b90e-1356e44be0ea --action undo
+        --reason x) ],
+    [ qw(redrive --yes --reason x) ], [ qw(redrive --kind k --yes) ],
+    [ qw(redrive --plan nonsense --reason x) ],
+    [ qw(redrive --plan 01a228ad-2d74-7e92-b90e-1356e44be0ea) ],
+    [ qw(redrive --plan 01a228ad-2d74-7e92-b90e-1356e44be0ea --kind k
+        --reason x) ],
+    [ qw(redrive --plan 01a228ad-2d74-7e92-b90e-1356e44be0ea --yes
+        --reason x) ],
+    [ qw(redrive --since yesterday) ], [ qw(redrive --until 3w) ],
+    [ qw(redrive --job nonsense) ], [ 'redrive', '--key', 'a b' ],
+    [ qw(redrive --max 0) ], [ qw(audit) ], [ 'audit', 'a b' ],
+    [ qw(audit a:b --limit 0) ], [ qw(advice) ], [ 'advice', 'No Kind' ],
+    [ qw(advice k --recovery 0) ],
+    [ qw(keys init) ], [ qw(keys prune d) ], [ qw(keys rotate) ], [ qw(keys list) ],
     [ qw(migrate) ],
 ) {
     my ($c, $o, $e) = cli(@$args);
