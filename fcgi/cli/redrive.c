@@ -66,7 +66,7 @@ static const il_opt_t  il_redrive_opts[] = {
 
 const il_cmd_t  il_cmd_redrive = {
     "redrive", il_redrive, "run failed jobs again",
-    "[FILTER...] [--yes --reason TEXT] | --plan ID --reason TEXT",
+    "[FILTER...] [--yes] [--plan ID] [--reason TEXT]",
     "Shows which failed jobs all of the filters mean: a plan, which changes\n"
     "nothing.  With --plan the jobs of that plan are queued again, each if it\n"
     "is still failed and its work key permits it; --yes does so at once.\n"
