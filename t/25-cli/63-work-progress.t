@@ -154,5 +154,69 @@ is($i->cli({ env => { INTERLOCK_OWNER_TOKEN => 'v4.public.x',
     is(job($id)->{status}, 'canceled', 'the job is canceled');
 }
 
+# the next attempt goes on from there
+
+{
+    my $id = submit('steps');
+    my $first = once('steps', "env >$tmp/env.1; ls /proc/self/fd >$tmp/fd.1;"
+        . " printf '{\"page\": 1.50}' | $progress --checkpoint - --step fetch;"
+        . " echo 'no page 2' >&2; exit 75");
+    is($first->{code}, 1, 'the first attempt fails') or diag $first->{err};
+    unlike(slurp("$tmp/env.1"), qr/^INTERLOCK_(?:STEP|CHECKPOINT|ATTEMPTS
+        |EFFECTS)=/mx, 'it was told of no other');
+    is(slurp("$tmp/fd.1"), "0\n1\n2\n3\n", 'and has no descriptor of one (the fourth is that of ls)');
+
+    # read twice, in a process further down, too; nobody can change it
+    my $second = once('steps', "env >$tmp/env.2; ls /proc/self/fd >$tmp/fd.2;"
+        . " cat \"\$INTERLOCK_CHECKPOINT\" >$tmp/c.1;"
+        . " sh -c 'read x <\"\$INTERLOCK_CHECKPOINT\"; echo \"\$x\"' >$tmp/c.2;"
+        . " cat \"\$INTERLOCK_ATTEMPTS\" >$tmp/attempts;"
+        . " (echo gone >\"\$INTERLOCK_CHECKPOINT\") 2>/dev/null;"
+        . " cat \"\$INTERLOCK_CHECKPOINT\" >$tmp/c.3;"
+        . " kill -9 \$\$");
+    is($second->{code}, 1, 'the second one dies') or diag $second->{err};
+    like(slurp("$tmp/env.2"), qr/^INTERLOCK_ATTEMPT=2$/m, 'INTERLOCK_ATTEMPT');
+    like(slurp("$tmp/env.2"), qr/^INTERLOCK_STEP=fetch$/m, 'INTERLOCK_STEP');
+    is(slurp("$tmp/c.1"), '{"page": 1.50}', 'INTERLOCK_CHECKPOINT names a file'
+        . ' with the checkpoint, byte for byte');
+    is(slurp("$tmp/c.2"), "{\"page\": 1.50}\n", 'that can be read again');
+    is(slurp("$tmp/c.3"), '{"page": 1.50}', 'and not be changed');
+    is(slurp("$tmp/fd.2"), "0\n1\n2\n3\n4\n5\n",
+        'no descriptor beside those two (and the one of ls)');
+    my $attempts = decode_json(slurp("$tmp/attempts"));
+    is(scalar @$attempts, 1, 'INTERLOCK_ATTEMPTS: one earlier attempt');
+    like($attempts->[0]{error}, qr/^exit code 75\nno page 2/, 'with its error');
+    is($attempts->[0]{step}, 'fetch', 'and its step');
+
+    my $third = once('steps', "printf '%s' \"\$INTERLOCK_STEP\" >$tmp/step;"
+        . " cat \$INTERLOCK_CHECKPOINT; exit 0");
+    is($third->{code}, 0, 'the third one is done') or diag $third->{err};
+    is(slurp("$tmp/step"), 'fetch', 'the step outlived an attempt that told'
+        . ' none');
+    is_deeply($i->http(GET => "/v1/works/progress:$n/result",
+        { token => 'auditor' })->{json}{result}, { page => 1.5 },
+        'and so did the checkpoint');
+}
+
+# after a loss, from another worker; a text
+
+{
+    kind('lost-steps', lease_seconds => 2);
+    my $id = submit('lost-steps');
+    my $pid = $i->spawn_cli({ token => 'worker', out => "$tmp/lost.out" },
+        'work', '--kind', 'lost-steps', '--once', '--', 'sh', '-c',
+        "printf 'page 7' | $progress --checkpoint - && touch $tmp/told;"
+        . ' sleep 300');
+    $i->wait_for(sub { -e "$tmp/told" }, 10, 'the checkpoint');
+    kill 'KILL', $pid;
+    waitpid($pid, 0);
+    my $r = once('lost-steps', "cat \"\$INTERLOCK_CHECKPOINT\" >$tmp/c.4;"
+        . " cat \"\$INTERLOCK_ATTEMPTS\" >$tmp/attempts");
+    is($r->{code}, 0, 'a lost job is done by another') or diag $r->{err};
+    is(slurp("$tmp/c.4"), 'page 7', 'from the checkpoint, a text as it was');
+    is(decode_json(slurp("$tmp/attempts"))->[0]{call}, 'lost',
+        'and knows how the first one ended');
+}
+
 $i->check_sql;
 done_testing;
