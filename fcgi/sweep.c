@@ -22,6 +22,7 @@
 #define IL_EXPIRE_LIMIT   500
 #define IL_LIMITS_LIMIT   2000
 #define IL_CHECKS_LIMIT   200
+#define IL_EFFECTS_LIMIT  200
 #define IL_PASSES_MAX     20
 #define IL_PRUNE_LIMIT    1000
 #define IL_PRUNE_MS       60000
@@ -106,6 +107,9 @@ static const il_sweep_t  il_sweeps[] = {
       IL_MT_JOBS_EXPIRED },
     { "select * from interlock.limits_sweep($1)", IL_LIMITS_LIMIT, 1,
       NULL, IL_MT_MAX },
+    { "select * from interlock.effects_overdue($1)", IL_EFFECTS_LIMIT,
+      IL_EFFECTS_LIMIT, "effects became unknown, or a human's",
+      IL_MT_MAX },
     { "select * from interlock.checks_hand_out($1)", IL_CHECKS_LIMIT,
       IL_CHECKS_LIMIT, NULL, IL_MT_MAX },
     { "select * from interlock.checks_unanswered($1)", IL_CHECKS_LIMIT,
