@@ -184,6 +184,14 @@ static const il_problem_row_t  il_problems[] = {
         { 409, il_string("send-not-yours"),
           il_string("The send was another attempt's") },
 
+    [IL_P_EFFECT_CONFLICT] =
+        { 409, il_string("effect-conflict"),
+          il_string("The opposite was said of this send before") },
+
+    [IL_P_CHECK_NOT_POSSIBLE] =
+        { 409, il_string("check-not-possible"),
+          il_string("The effect can not be looked up") },
+
     [IL_P_BODY_TOO_LARGE] =
         { 413, il_string("body-too-large"),
           il_string("The body is too large") },

@@ -56,6 +56,8 @@ static const il_conf_setting_t  il_conf_settings[] = {
       "1", 1, 16 },
     { "finish_connections", IL_CONF_NUMBER, il_conf_at(finish_connections),
       "1", 1, 16 },
+    { "effect_connections", IL_CONF_NUMBER, il_conf_at(effect_connections),
+      "1", 1, 16 },
     { "read_connections", IL_CONF_NUMBER, il_conf_at(read_connections),
       "2", 1, 16 },
     { "batch_max", IL_CONF_NUMBER, il_conf_at(batch_max), "500", 1,

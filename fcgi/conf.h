@@ -37,6 +37,7 @@ typedef struct {
     int64_t   claim_connections;
     int64_t   lease_connections;
     int64_t   finish_connections;
+    int64_t   effect_connections;
     int64_t   read_connections;
     int64_t   batch_max;
     int64_t   parked_max;

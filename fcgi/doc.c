@@ -74,7 +74,8 @@ il_doc_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
     }
 
     if (il_db_rows(res) == 0) {
-        il_req_problem(r, IL_P_NOT_FOUND, d->missing);
+        il_req_problem(r, d->none != IL_P_NONE ? d->none : IL_P_NOT_FOUND,
+                       d->missing);
         return;
     }
 
@@ -254,7 +255,8 @@ il_doc_problem_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
     }
 
     if (il_db_rows(res) == 0) {
-        il_req_problem(r, IL_P_NOT_FOUND, d->missing);
+        il_req_problem(r, d->none != IL_P_NONE ? d->none : IL_P_NOT_FOUND,
+                       d->missing);
         return;
     }
 

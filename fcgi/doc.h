@@ -18,6 +18,7 @@ typedef struct {
     int64_t       number;          /* -1: none */
     int           status;          /* of a good answer */
     const char   *missing;         /* detail of a 404 */
+    il_problem_e  none;            /* its name; NONE: not-found */
     void         *more;            /* a handler's own, in the pool */
 } il_doc_t;
 

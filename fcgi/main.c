@@ -232,6 +232,10 @@ il_main_start(void)
                             (size_t) conf->lease_connections) == 0
            && il_lane_start(&il_srv.finish, &il_finish_ops, conf,
                             (size_t) conf->finish_connections) == 0
+           && il_lane_start(&il_srv.begin, &il_begin_ops, conf,
+                            (size_t) conf->effect_connections) == 0
+           && il_lane_start(&il_srv.outcome, &il_outcome_ops, conf,
+                            (size_t) conf->effect_connections) == 0
            && il_lane_start(&il_srv.look, &il_look_ops, conf, 1) == 0
            && il_lane_start(&il_srv.read, &il_read_ops, conf,
                             (size_t) conf->read_connections) == 0
@@ -257,6 +261,8 @@ il_main_stop(void)
     il_lane_stop(&il_srv.claim);
     il_lane_stop(&il_srv.lease);
     il_lane_stop(&il_srv.finish);
+    il_lane_stop(&il_srv.begin);
+    il_lane_stop(&il_srv.outcome);
     il_lane_stop(&il_srv.look);
     il_work_stop();
     il_lane_stop(&il_srv.read);

@@ -49,7 +49,9 @@ il_owner_auth(il_req_t *r, size_t size, void (*next)(il_req_t *r))
     o->fence = claims.fence;
 
     o->tenant = il_pool_dup(&r->pool, claims.tenant);
-    if (o->tenant.data == NULL) {
+    o->kind = il_pool_dup(&r->pool, claims.kind);
+
+    if (o->tenant.data == NULL || o->kind.data == NULL) {
         il_req_internal(r);
         return;
     }

@@ -14,6 +14,7 @@ typedef struct {
     uint8_t   attempt_id[IL_UUID_BYTES];
     int64_t   fence;
     il_str_t  tenant;
+    il_str_t  kind;                /* of the job */
 } il_owner_t;
 
 /* Verifies the bearer token, fills r->op (of size bytes, an il_owner_t

@@ -69,6 +69,7 @@ struct il_route_s {
 #define IL_ACCESS_NONE     0x100
 #define IL_ACCESS_OWNER    0x200      /* the handler verifies it */
 #define IL_ACCESS_INGRESS  0x400      /* the edge verified it, or a token */
+#define IL_ACCESS_EDGE     0x800      /* the edge itself; the handler looks */
 
 
 /* Takes one request from a connection that is readable: reads, routes,

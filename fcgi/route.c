@@ -35,6 +35,27 @@ static const il_route_t  il_routes[] = {
     { IL_M_POST, "/v1/lease/complete", IL_ACCESS_OWNER, il_finish_complete },
     { IL_M_POST, "/v1/lease/fail", IL_ACCESS_OWNER, il_finish_fail },
     { IL_M_POST, "/v1/lease/release", IL_ACCESS_OWNER, il_finish_release },
+
+    { IL_M_POST, "/v1/effects", IL_ACCESS_OWNER, il_effect_post },
+    { IL_M_POST, "/v1/effects/{}/outcome", IL_ACCESS_OWNER,
+      il_effect_outcome_post },
+    { IL_M_GET, "/v1/effects", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_effect_list },
+    { IL_M_GET, "/v1/effects/{}", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_effect_get },
+    { IL_M_POST, "/v1/effects/{}/check", IL_ROLE_OPERATOR, il_effect_check },
+    { IL_M_POST, "/v1/effects/{}/resolve", IL_ROLE_OPERATOR,
+      il_effect_resolve },
+    { IL_M_POST, "/internal/effect", IL_ACCESS_EDGE, il_effect_edge },
+
+    { IL_M_GET, "/v1/effect-kinds", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_effect_kind_list },
+    { IL_M_GET, "/v1/effect-kinds/{}", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_effect_kind_get },
+    { IL_M_PUT, "/v1/effect-kinds/{}", IL_ROLE_OPERATOR, il_effect_kind_put },
+    { IL_M_DELETE, "/v1/effect-kinds/{}", IL_ROLE_OPERATOR,
+      il_effect_kind_delete },
+
     { IL_M_GET, "/v1/keys", IL_ACCESS_NONE, il_health_keys },
 
     { IL_M_GET, "/v1/kinds", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,

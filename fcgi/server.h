@@ -18,6 +18,8 @@ typedef struct {
     il_lane_t        claim;
     il_lane_t        lease;
     il_lane_t        finish;
+    il_lane_t        begin;
+    il_lane_t        outcome;
     il_lane_t        look;
     il_lane_t        read;
 } il_server_t;
@@ -28,6 +30,8 @@ extern const il_lane_ops_t  il_submit_ops;
 extern const il_lane_ops_t  il_claim_ops;
 extern const il_lane_ops_t  il_lease_ops;
 extern const il_lane_ops_t  il_finish_ops;
+extern const il_lane_ops_t  il_begin_ops;
+extern const il_lane_ops_t  il_outcome_ops;
 extern const il_lane_ops_t  il_look_ops;
 
 /* The token signing keys (keys.c); any thread may call these.  Reads them, at

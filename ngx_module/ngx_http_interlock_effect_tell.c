@@ -144,6 +144,8 @@ ngx_http_interlock_tell_owner(il_out_t *o, const char *call,
     il_out_text(o, call);
     il_out_text(o, "\",\"tenant\":\"");
     il_out_json(o, e->claims.tenant);
+    il_out_text(o, "\",\"job_kind\":\"");
+    il_out_json(o, e->claims.kind);
     il_out_text(o, "\"");
 
     ngx_http_interlock_tell_uuid(o, "job", e->claims.job_id);

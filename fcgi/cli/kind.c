@@ -1,5 +1,5 @@
 /*
- * kind.c: kinds of work over HTTP (operator's token).
+ * kind.c: kinds of work, and kinds of effects, over HTTP (operator's token).
  */
 
 #include <string.h>
@@ -56,13 +56,48 @@ const il_cmd_t  il_cmd_kind_delete = {
 };
 
 
+const il_cmd_t  il_cmd_effect_kind_list = {
+    "effect-kind list", il_kind_list, "list the kinds of effects", "",
+    "Shows every effect kind: what is known of the providers that effects "
+    "go to.\nNeeds an operator's or auditor's token.",
+    il_kind_opts, sizeof(il_kind_opts_t), IL_CMD_CLIENT, 0, 0
+};
+
+const il_cmd_t  il_cmd_effect_kind_get = {
+    "effect-kind get", il_kind_get, "show one effect kind", "NAME",
+    "Shows what is known of the provider of one effect kind.",
+    il_kind_opts, sizeof(il_kind_opts_t), IL_CMD_CLIENT, 1, 1
+};
+
+const il_cmd_t  il_cmd_effect_kind_put = {
+    "effect-kind put", il_kind_put, "create or change an effect kind",
+    "NAME FILE",
+    "Reads a JSON object from FILE (- for standard input) and makes or\n"
+    "changes the effect kind.  What is left out keeps its present or default\n"
+    "value.",
+    il_kind_opts, sizeof(il_kind_opts_t), IL_CMD_CLIENT, 2, 2
+};
+
+const il_cmd_t  il_cmd_effect_kind_delete = {
+    "effect-kind delete", il_kind_delete, "delete an effect kind", "NAME",
+    "Deletes an effect kind: nothing of it begins any more; what was begun\n"
+    "is settled under its last policy.",
+    il_kind_opts, sizeof(il_kind_opts_t), IL_CMD_CLIENT, 1, 1
+};
+
+
 static int
-il_kind_call(const il_common_t *c, const char *method, const char *name,
+il_kind_call(const il_common_t *c, const il_args_t *args, const char *method,
     il_str_t body)
 {
-    char  path[sizeof("/v1/kinds/") + 3 * IL_NAME_MAX];
+    char         path[sizeof("/v1/effect-kinds/") + 3 * IL_NAME_MAX];
+    const char  *base, *name;
 
-    (void) snprintf(path, sizeof(path), "/v1/kinds");
+    base = (strncmp(args->cmd->name, "effect-kind ", 12) == 0)
+           ? "/v1/effect-kinds" : "/v1/kinds";
+    name = args->pos.n > 0 ? args->pos.v[0] : NULL;
+
+    (void) snprintf(path, sizeof(path), "%s", base);
 
     if (name != NULL) {
         if (!il_name_valid(il_cstr(name))) {
@@ -71,7 +106,7 @@ il_kind_call(const il_common_t *c, const char *method, const char *name,
             return EX_USAGE;
         }
 
-        (void) snprintf(path, sizeof(path), "/v1/kinds/%s", name);
+        (void) snprintf(path, sizeof(path), "%s/%s", base, name);
     }
 
     return il_call(c, method, path, body);
@@ -81,16 +116,14 @@ il_kind_call(const il_common_t *c, const char *method, const char *name,
 static int
 il_kind_list(void *opts, const il_args_t *args)
 {
-    (void) args;
-
-    return il_kind_call(opts, "GET", NULL, il_str("", 0));
+    return il_kind_call(opts, args, "GET", il_str("", 0));
 }
 
 
 static int
 il_kind_get(void *opts, const il_args_t *args)
 {
-    return il_kind_call(opts, "GET", args->pos.v[0], il_str("", 0));
+    return il_kind_call(opts, args, "GET", il_str("", 0));
 }
 
 
@@ -109,7 +142,7 @@ il_kind_put(void *opts, const il_args_t *args)
     }
 
     if (rc == 0) {
-        rc = il_kind_call(opts, "PUT", args->pos.v[0], il_buf_str(&b));
+        rc = il_kind_call(opts, args, "PUT", il_buf_str(&b));
     }
 
     il_buf_free(&b);
@@ -121,5 +154,5 @@ il_kind_put(void *opts, const il_args_t *args)
 static int
 il_kind_delete(void *opts, const il_args_t *args)
 {
-    return il_kind_call(opts, "DELETE", args->pos.v[0], il_str("", 0));
+    return il_kind_call(opts, args, "DELETE", il_str("", 0));
 }

@@ -35,6 +35,10 @@ static const il_cmd_t *const  il_cmds[] = {
     &il_cmd_kind_put,
     &il_cmd_kind_delete,
     &il_cmd_advice,
+    &il_cmd_effect_kind_list,
+    &il_cmd_effect_kind_get,
+    &il_cmd_effect_kind_put,
+    &il_cmd_effect_kind_delete,
     &il_cmd_limit_list,
     &il_cmd_limit_get,
     &il_cmd_limit_put,
@@ -66,7 +70,7 @@ il_main_list(FILE *f, const char *word)
             || (strncmp(il_cmds[i]->name, word, len) == 0
                 && il_cmds[i]->name[len] == ' '))
         {
-            (void) fprintf(f, "  %-14s %s\n", il_cmds[i]->name,
+            (void) fprintf(f, "  %-18s %s\n", il_cmds[i]->name,
                            il_cmds[i]->summary);
             n++;
         }

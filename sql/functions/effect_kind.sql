@@ -118,7 +118,9 @@ end
 $$;
 
 -- outcome_map_trouble(map): what an answer of a provider means, by its
--- status: {"202": "unknown", "5xx": "failed", …}.  What is wrong, or null.
+-- status: {"202": "unknown", "5xx": "failed", …}; and what it means that there
+-- was none: connect (no connection was made), timeout, reset, truncated.
+-- What is wrong, or null.
 create or replace function interlock.outcome_map_trouble(p_map json)
 returns text
 language plpgsql immutable
@@ -133,9 +135,12 @@ begin
     end if;
 
     for r in select e.key, e.value from json_each(p_map) e loop
-        if r.key !~ '^([2-5][0-9][0-9]|[2-5]xx)$' then
+        if r.key !~ '^([2-5][0-9][0-9]|[2-5]xx|connect|timeout|reset|'
+            'truncated)$'
+        then
             return format('has "%s", which is neither a status (429) nor a '
-                'class (4xx)', left(r.key, 64));
+                'class (4xx), nor connect, timeout, reset or truncated',
+                left(r.key, 64));
         elsif r.key = any (v_seen) then
             return format('has "%s" twice', r.key);
         elsif json_typeof(r.value) <> 'string' or r.value #>> '{}'

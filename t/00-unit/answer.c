@@ -452,6 +452,8 @@ static const problem_row_t  problem_rows[] = {
     { IL_P_EFFECT_SETTLED, 409, "effect-settled" },
     { IL_P_EFFECT_KIND_IN_USE, 409, "effect-kind-in-use" },
     { IL_P_SEND_NOT_YOURS, 409, "send-not-yours" },
+    { IL_P_EFFECT_CONFLICT, 409, "effect-conflict" },
+    { IL_P_CHECK_NOT_POSSIBLE, 409, "check-not-possible" },
     { IL_P_BODY_TOO_LARGE, 413, "body-too-large" },
     { IL_P_IDEMPOTENCY_KEY_REUSED, 422, "idempotency-key-reused" },
     { IL_P_QUEUE_FULL, 429, "queue-full" },

@@ -22,7 +22,7 @@ sub cli { Interlock::Test::run([ $interlock, @_ ], env => $env) }
 
 my ($code, $out, $err) = cli('--help');
 is($code, 0, '--help');
-my @commands = $out =~ /^  ([a-z]+(?: [a-z]+)?)  /mg;
+my @commands = $out =~ /^  ([a-z-]+(?: [a-z]+)?) +/mg;
 cmp_ok(scalar @commands, '>=', 18, scalar(@commands) . ' commands');
 ok((grep { $_ eq 'work' } @commands), 'work is one');
 

@@ -4,7 +4,9 @@ create()
 {
     umask 077
     mkdir -p "$DIR" || die "cannot make $DIR"
-    for dir in tokens secrets check-secrets keys log tmp local pids kinds; do
+    for dir in tokens secrets check-secrets keys log tmp local pids kinds \
+        effect-kinds
+    do
         mkdir -p "$DIR/$dir" || die "cannot make $DIR/$dir"
     done
 
@@ -130,7 +132,7 @@ END
     for file in nginx-main nginx-http nginx-server; do
         touch "$DIR/local/$file.conf"
     done
-    PORT=$PORT DIR=$DIR BUILD=$build TREE=$tree SOCK=$sock FILES=$files \
+    PORT=$PORT PROVIDER=$((PORT + 1)) DIR=$DIR BUILD=$build TREE=$tree SOCK=$sock FILES=$files \
         CONNECTIONS=$connections awk '
         {
             out = ""

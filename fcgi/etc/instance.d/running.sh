@@ -103,12 +103,14 @@ prepare_database()
 # Each sample kind is put once; what the user made of it later stays.
 put_kinds()
 {
-    for file in "$tree"/fcgi/etc/kinds/*.json; do
-        kind=$(basename "$file" .json)
-        [ ! -e "$DIR/kinds/$kind" ] || continue
-        step "putting kind $kind" "$interlock" --url "$url" \
-            --token-file "$DIR/tokens/operator" kind put "$kind" "$file"
-        touch "$DIR/kinds/$kind"
+    for what in effect-kind kind; do
+        for file in "$tree/fcgi/etc/${what}s"/*.json; do
+            kind=$(basename "$file" .json)
+            [ ! -e "$DIR/${what}s/$kind" ] || continue
+            step "putting $what $kind" "$interlock" --url "$url" \
+                --token-file "$DIR/tokens/operator" "$what" put "$kind" "$file"
+            touch "$DIR/${what}s/$kind"
+        done
     done
 }
 
