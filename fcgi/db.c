@@ -562,11 +562,32 @@ il_db_script(il_db_t *db, const char *sql)
 }
 
 
+/* A pooler makes up a process id of its own: behind it the next statement may
+ * be another session's, and LISTEN nobody's. */
+
 il_db_rc_e
 il_db_listen(il_db_t *db, const char *sql, int timeout_ms)
 {
+    int64_t          pid;
     il_db_rc_e       rc;
     il_db_result_t  *res;
+
+    rc = il_db_call(db, "select pg_catalog.pg_backend_pid()", NULL,
+                    timeout_ms, &res);
+    if (rc != IL_DB_OK) {
+        return rc;
+    }
+
+    if (il_db_cell_int(res, 0, 0, &pid) != 0
+        || pid != PQbackendPID(db->conn))
+    {
+        il_db_result_free(res);
+        il_db_set_error(db, "", "a pooler is in between, where nothing can "
+                        "be listened for: lead notify_dsn around it");
+        return IL_DB_UNEXPECTED;
+    }
+
+    il_db_result_free(res);
 
     rc = il_db_call(db, sql, NULL, timeout_ms, &res);
 

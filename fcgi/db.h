@@ -114,8 +114,9 @@ il_db_rc_e il_db_call(il_db_t *db, const char *sql, il_db_args_t *args,
 il_db_rc_e il_db_script(il_db_t *db, const char *sql) IL_MUST_CHECK;
 
 
-/* Has this connection hear notifications: sql is a literal LISTEN.  Without
- * an answer in timeout_ms the connection is closed. */
+/* Has this connection hear notifications: sql is a literal LISTEN.
+ * IL_DB_UNEXPECTED if a pooler stands in between.  Without an answer in
+ * timeout_ms the connection is closed. */
 il_db_rc_e il_db_listen(il_db_t *db, const char *sql, int timeout_ms)
     IL_MUST_CHECK;
 

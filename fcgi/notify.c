@@ -6,8 +6,8 @@
  * gathers while the last message is on its way, and for a millisecond.
  *
  * Nothing is sent while no other interlockd is heard of, so one alone pays
- * for a beat every few seconds.  The beat comes back to its sender: one that
- * does not (a pooler in between, that cannot listen) is said in the log.
+ * for a beat every few seconds.  The beat comes back to its sender, who else
+ * begins anew.
  */
 
 #include <errno.h>
@@ -454,8 +454,7 @@ static void
 il_notify_beat(il_notify_t *n, int64_t now)
 {
     if (n->echo < n->beat) {
-        il_notify_lost(n, "nothing is heard over this connection; if a "
-                       "pooler is in between, notify_dsn must go around it");
+        il_notify_lost(n, "nothing is heard over this connection");
         return;
     }
 
