@@ -1,9 +1,10 @@
 #!/usr/bin/perl
 
 # PostgreSQL is stopped in immediate mode (no checkpoint, every backend ends
-# where it is) and started again while 200 jobs run, several times: each job
-# ends exactly once, none is lost, and whatever a client or a worker was told
-# with a 2xx is in the database.
+# where it is) and started again while 200 jobs run, several times; then one
+# connection after the other is cut by pg_terminate_backend, whatever it is
+# doing.  Each job ends exactly once, none is lost, and whatever a client or a
+# worker was told with a 2xx is in the database.
 
 use strict;
 use warnings;
@@ -14,10 +15,12 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 use Interlock::Crew;
+use Interlock::Session;
 use Interlock::Test;
 
 my $full = $ENV{INTERLOCK_FULL};
 my $stops = $full ? 40 : 4;
+my $cuts = $full ? 3000 : 100;
 my $running = 200;
 my $seed = $ENV{SEED} // time;
 
@@ -52,6 +55,20 @@ for my $n (1 .. $stops) {
 cmp_ok($least, '>=', $running,
     "stopped $stops times, with at least $least running jobs");
 note(sprintf 'away for %s s', join ' ', map { sprintf '%.2f', $_ } @away);
+
+my $db = Interlock::Session->new($i->dsn('admin'));
+my %cut;
+for my $n (1 .. $cuts) {
+    sleep(0.01 + rand 0.04);
+    for ($db->do('select application_name, pg_terminate_backend(pid) from '
+        . "pg_stat_activity where application_name like 'interlockd%' "
+        . 'order by random() limit 1'))
+    {
+        $cut{ $_->[0] }++;
+    }
+}
+cmp_ok(scalar keys %cut, '>=', 5, 'connections cut: ' . join ', ',
+    map { "$_ $cut{$_}" =~ s/interlockd //r } sort keys %cut);
 
 $crew->finish(60);
 my $sum = $crew->verify;
