@@ -130,13 +130,15 @@ $$;
 --                 present key, the same round may be sent again under it
 -- Locks: the work, the effect (FOR NO KEY UPDATE), last limit groups.
 -- Answers: one row; problem null, doc the effect; the kinds of which jobs may
--- start now; the jobs that ended.  Leaves a row in actions.
+-- start now; the jobs that ended.  Leaves a row in actions; p_call: see
+-- action_made.
 -- Refuses: not-found; field-invalid (no such outcome, no name or reason);
 -- effect-in-progress (a send is under way, its deadline ahead);
 -- effect-settled (confirmed; or failed, but for happened).
 create or replace function interlock.effect_resolve(
     p_tenant int, p_effect uuid, p_outcome text, p_requested_by text,
-    p_reason text, p_token_id bigint, p_token_name text)
+    p_reason text, p_token_id bigint, p_token_name text,
+    p_call uuid default null)
 returns table (problem text, detail text, doc text, wake_kinds text[],
     ended_jobs uuid[])
 language plpgsql security definer
@@ -182,6 +184,15 @@ begin
         return;
     end if;
 
+    if interlock.action_made(p_tenant, p_call) then
+        wake_kinds := array(
+            select j.kind from interlock.jobs j
+            where j.tenant = p_tenant and j.id = e.job_id);
+        doc := interlock.effect_doc(e);
+        return next;
+        return;
+    end if;
+
     if e.state = 'intended' and e.open_until > clock_timestamp() then
         problem := 'effect-in-progress';
         detail := format('a send is under way, until %s',
@@ -204,9 +215,9 @@ begin
                                  p_token_id, p_token_name);
 
     insert into interlock.actions (tenant, what, target, token_id,
-        token_name, requested_by, reason, detail)
+        token_name, requested_by, reason, call_id, detail)
     values (p_tenant, 'effect_resolve', p_effect::text, p_token_id,
-        p_token_name, p_requested_by, p_reason, json_build_object('outcome',
+        p_token_name, p_requested_by, p_reason, p_call, json_build_object('outcome',
             p_outcome, 'before', v_state, 'after', e.state));
 
     select * into r from interlock.effects_go_on(e.tenant, e.work_key);
@@ -276,12 +287,13 @@ $$;
 -- effect_check_now(…): who: interlockd, POST /v1/effects/{id}/check: looks
 -- now, by the present policy of its kind.
 -- Locks: the work, the effect (FOR NO KEY UPDATE).
--- Answers: one row; problem null, doc the effect.  Leaves a row in actions.
+-- Answers: one row; problem null, doc the effect.  Leaves a row in actions;
+-- p_call: see action_made.
 -- Refuses: not-found; effect-settled; effect-in-progress; check-not-possible
 -- (its kind has no look-up).
 create or replace function interlock.effect_check_now(
     p_tenant int, p_effect uuid, p_requested_by text, p_reason text,
-    p_token_id bigint, p_token_name text)
+    p_token_id bigint, p_token_name text, p_call uuid default null)
 returns table (problem text, detail text, doc text)
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
@@ -305,6 +317,12 @@ begin
     if not found then
         problem := 'not-found';
         detail := 'no such effect';
+        return next;
+        return;
+    end if;
+
+    if interlock.action_made(p_tenant, p_call) then
+        doc := interlock.effect_doc(e);
         return next;
         return;
     end if;
@@ -338,9 +356,9 @@ begin
         perform interlock.effect_note(e, e.state, false, 'check', w);
 
         insert into interlock.actions (tenant, what, target, token_id,
-            token_name, requested_by, reason)
+            token_name, requested_by, reason, call_id)
         values (p_tenant, 'effect_check', p_effect::text, p_token_id,
-            p_token_name, p_requested_by, p_reason);
+            p_token_name, p_requested_by, p_reason, p_call);
     end if;
 
     doc := interlock.effect_doc(e);
@@ -466,15 +484,15 @@ revoke all on function interlock.round_over(interlock.effects,
     interlock.effect_kind_versions) from public;
 revoke all on function interlock.last_send(interlock.effects) from public;
 revoke all on function interlock.effect_resolve(int, uuid, text, text, text,
-    bigint, text) from public;
+    bigint, text, uuid) from public;
 revoke all on function interlock.effect_decide(interlock.effects, text, text,
     text, bigint, text) from public;
 revoke all on function interlock.effect_check_now(int, uuid, text, text,
-    bigint, text) from public;
+    bigint, text, uuid) from public;
 revoke all on function interlock.effects_overdue(int) from public;
 grant execute on function interlock.effect_resolve(int, uuid, text, text,
-    text, bigint, text) to interlock_service;
+    text, bigint, text, uuid) to interlock_service;
 grant execute on function interlock.effect_check_now(int, uuid, text, text,
-    bigint, text) to interlock_service;
+    bigint, text, uuid) to interlock_service;
 grant execute on function interlock.effects_overdue(int)
     to interlock_service;
