@@ -574,26 +574,23 @@ il_db_listen(il_db_t *db, const char *sql, int timeout_ms)
 
     rc = il_db_call(db, "select pg_catalog.pg_backend_pid()", NULL,
                     timeout_ms, &res);
-    if (rc != IL_DB_OK) {
-        return rc;
-    }
 
-    if (il_db_cell_int(res, 0, 0, &pid) != 0
-        || pid != PQbackendPID(db->conn))
+    if (rc == IL_DB_OK && (il_db_cell_int(res, 0, 0, &pid) != 0
+                           || pid != PQbackendPID(db->conn)))
     {
-        il_db_result_free(res);
         il_db_set_error(db, "", "a pooler is in between, where nothing can "
                         "be listened for: lead notify_dsn around it");
-        return IL_DB_UNEXPECTED;
+        rc = IL_DB_UNEXPECTED;
     }
 
     il_db_result_free(res);
 
-    rc = il_db_call(db, sql, NULL, timeout_ms, &res);
-
-    if (rc == IL_DB_OK) {
-        il_db_result_free(res);
+    if (rc != IL_DB_OK) {
+        return rc;
     }
+
+    rc = il_db_call(db, sql, NULL, timeout_ms, &res);
+    il_db_result_free(res);
 
     return rc;
 }
@@ -621,7 +618,10 @@ int
 il_db_hear(il_db_t *db, int fd, int timeout_ms,
     void (*told)(const char *payload, void *arg), void *arg)
 {
-    struct pollfd  p[2];
+    struct pollfd  p[2] = {
+        { .fd = PQsocket(db->conn), .events = POLLIN },
+        { .fd = fd, .events = POLLIN }
+    };
 
     if (!db->open) {
         return -1;
@@ -633,19 +633,7 @@ il_db_hear(il_db_t *db, int fd, int timeout_ms,
         timeout_ms = 0;
     }
 
-    p[0].fd = PQsocket(db->conn);
-    p[0].events = POLLIN;
-    p[0].revents = 0;
-    p[1].fd = fd;
-    p[1].events = POLLIN;
-    p[1].revents = 0;
-
-    if (poll(p, 2, timeout_ms) < 0 && errno != EINTR) {
-        (void) il_db_lost(db, strerror(errno));
-        return -1;
-    }
-
-    if (p[0].revents != 0
+    if (poll(p, 2, timeout_ms) > 0 && p[0].revents != 0
         && (PQconsumeInput(db->conn) != 1
             || PQstatus(db->conn) != CONNECTION_OK))
     {
