@@ -231,8 +231,31 @@ il_keys_dir(il_token_keys_t *keys, const char *dir, char *err, size_t cap)
 }
 
 
-int
-il_keys_load(const char *dir, char *err, size_t cap)
+/* Puts the key that signs now first again, if it is still there. */
+
+static void
+il_keys_same_signer(il_token_keys_t *keys)
+{
+    size_t          i;
+    il_token_key_t  signer;
+
+    for (i = 1; i < keys->n; i++) {
+        if (keys->keys[i].can_sign
+            && strcmp(keys->keys[i].pid, il_keys.keys[0].pid) == 0)
+        {
+            signer = keys->keys[i];
+            memmove(&keys->keys[1], &keys->keys[0],
+                    i * sizeof(il_token_key_t));
+            keys->keys[0] = signer;
+            sodium_memzero(&signer, sizeof(signer));
+            return;
+        }
+    }
+}
+
+
+static int
+il_keys_read_all(const char *dir, int same_signer, char *err, size_t cap)
 {
     int              rc;
     il_token_keys_t  keys;
@@ -241,6 +264,11 @@ il_keys_load(const char *dir, char *err, size_t cap)
 
     if (rc == 0) {
         (void) pthread_rwlock_wrlock(&il_keys_lock);
+
+        if (same_signer) {
+            il_keys_same_signer(&keys);
+        }
+
         il_keys = keys;
         (void) pthread_rwlock_unlock(&il_keys_lock);
     }
@@ -248,6 +276,13 @@ il_keys_load(const char *dir, char *err, size_t cap)
     sodium_memzero(&keys, sizeof(keys));
 
     return rc;
+}
+
+
+int
+il_keys_load(const char *dir, char *err, size_t cap)
+{
+    return il_keys_read_all(dir, 0, err, cap);
 }
 
 
@@ -260,8 +295,9 @@ il_keys_wipe(void)
 }
 
 
-/* Because of a token that nobody may have signed it says only what changed:
- * a log must not grow by what is sent here. */
+/* Told by a signal, the last key signs.  Because of a token (told is 0) only
+ * others are added, for nginx and the other hosts may not know a new one yet;
+ * and it says only what changed, for a log must not grow by what is sent. */
 
 static void
 il_keys_again(int told)
@@ -276,7 +312,7 @@ il_keys_again(int told)
     memcpy(old, il_keys.keys[0].pid, sizeof(old));
     (void) pthread_rwlock_unlock(&il_keys_lock);
 
-    if (il_keys_load(il_srv.conf.keys_dir, err, sizeof(err)) != 0) {
+    if (il_keys_read_all(il_srv.conf.keys_dir, !told, err, sizeof(err)) != 0) {
         il_log(IL_LOG_ERROR, "the keys stay as they are: %s", err);
         return;
     }

@@ -88,9 +88,9 @@ const il_cmd_t  il_cmd_keys_rotate = {
     "keys rotate", il_keys_rotate,
     "make a new signing key; the old ones still verify", "DIRECTORY",
     "Makes a new key that sorts last and therefore signs, once interlockd has\n"
-    "read it: at SIGHUP or its next start.  Copy it to every host before the\n"
-    "first is told.  The old files are needed until the last token signed by\n"
-    "them has ended: see interlock keys prune.",
+    "read it: at SIGHUP or its next start.  Copy it to every host and reload\n"
+    "nginx before the first is told.  The old files are needed until the last\n"
+    "token signed by them has ended: see interlock keys prune.",
     il_keys_opts, sizeof(il_keys_opts_t), 0, 1, 1
 };
 

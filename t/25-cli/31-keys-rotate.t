@@ -88,7 +88,9 @@ rename $i->dir . '/aside', "$dir/$file" or die $!;
 $i->wait_for(sub { call(renew => $c->{owner_token}) == 200 }, 5,
     'the key to be found');
 pass('a key that came without a word is found');
-is(kid(lease()->{owner_token}), $two, 'and signs from then on');
+is(kid(lease()->{owner_token}), $one, 'and does not sign');
+hup();
+is(kid(lease()->{owner_token}), $two, 'before somebody says so');
 
 # names of keys that nobody has: looked for now and then, refused always
 
