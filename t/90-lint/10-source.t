@@ -19,7 +19,7 @@ my @c = glob 'common/*.[ch] ngx_module/*.[ch] fcgi/*.[ch] fcgi/cli/*.[ch]'
 my @sql = glob 'sql/*.sql sql/*/*.sql';
 my @shell = ('configure', '.ci/run', glob 't/run t/sanitize t/fuzz/run'
     . ' fcgi/etc/instance fcgi/etc/instance.d/*.sh fcgi/etc/bring'
-    . ' fcgi/etc/build-module');
+    . ' fcgi/etc/build-module fcgi/etc/samples/*/worker');
 my @perl = glob 't/*/*.t t/lib/*/*.pm';
 @c = grep { -e } @c;
 @shell = grep { -e } @shell;
