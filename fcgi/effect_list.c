@@ -365,6 +365,7 @@ il_effect_list(il_req_t *r)
 
 
 typedef struct {
+    uint8_t         call[IL_UUID_BYTES];    /* before the first try */
     const uint8_t  *id;
     il_str_t        outcome;
     il_str_t        requested_by;
@@ -391,14 +392,15 @@ il_effect_put_act(il_read_t *read, il_db_args_t *args)
 
     il_effect_put_id(read, args);
 
-    if (args->n == 7) {
+    if (args->n == 8) {
         il_db_put_text(args, 2, a->outcome);
     }
 
-    il_db_put_text(args, args->n - 4, a->requested_by);
-    il_db_put_text(args, args->n - 3, a->reason);
-    il_db_put_big(args, args->n - 2, d->r->who.token_id);
-    il_db_put_text(args, args->n - 1, il_cstr(d->r->who.token_name));
+    il_db_put_text(args, args->n - 5, a->requested_by);
+    il_db_put_text(args, args->n - 4, a->reason);
+    il_db_put_big(args, args->n - 3, d->r->who.token_id);
+    il_db_put_text(args, args->n - 2, il_cstr(d->r->who.token_name));
+    il_db_put_uuid(args, args->n - 1, a->call);
 }
 
 
@@ -423,6 +425,7 @@ il_effect_doc(il_req_t *r, const char *sql, const char *signature,
         return NULL;
     }
 
+    il_uuid7(a->call, (uint64_t) il_wall_ms());
     d->more = a;
     d->missing = il_effect_missing;
     a->id = il_effect_uuid(r, r->args[0]);
@@ -460,8 +463,8 @@ il_effect_check(il_req_t *r)
     il_effect_act_t  *a;
 
     d = il_effect_doc(r, "select * from interlock.effect_check_now("
-                      "$1, $2, $3, $4, $5, $6)", "IUTTLT", il_effect_put_act,
-                      il_doc_problem_done);
+                      "$1, $2, $3, $4, $5, $6, $7)", "IUTTLTU",
+                      il_effect_put_act, il_doc_problem_done);
     if (d == NULL) {
         return;
     }
@@ -478,32 +481,6 @@ il_effect_check(il_req_t *r)
 }
 
 
-/* After a lost COMMIT the second try finds the effect settled by the first;
- * the document comes along. */
-
-static void
-il_effect_resolved(il_read_t *read, il_db_result_t *res, il_problem_e p)
-{
-    il_str_t   doc;
-    il_doc_t  *d = (il_doc_t *) read;
-
-    if (res != NULL && read->item.tries > 0 && il_db_rows(res) > 0
-        && il_str_eq(il_db_cell(res, 0, il_db_column(res, "problem")),
-                     il_problem_name(IL_P_EFFECT_SETTLED)))
-    {
-        doc = il_db_cell(res, 0, il_db_column(res, "doc"));
-
-        if (doc.data != NULL) {
-            il_buf_add(il_req_json(d->r, d->status), doc);
-            il_req_done(d->r);
-            return;
-        }
-    }
-
-    il_doc_problem_done(read, res, p);
-}
-
-
 void
 il_effect_resolve(il_req_t *r)
 {
@@ -516,8 +493,8 @@ il_effect_resolve(il_req_t *r)
     il_effect_act_t  *a;
 
     d = il_effect_doc(r, "select * from interlock.effect_resolve("
-                      "$1, $2, $3, $4, $5, $6, $7)", "IUTTTLT",
-                      il_effect_put_act, il_effect_resolved);
+                      "$1, $2, $3, $4, $5, $6, $7, $8)", "IUTTTLTU",
+                      il_effect_put_act, il_doc_problem_done);
     if (d == NULL) {
         return;
     }
