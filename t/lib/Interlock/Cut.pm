@@ -221,7 +221,7 @@ sub through {
 
     # until now held at its end; from now on commits wait for a standby
     $self->standby('nobody');
-    $i->wait_for(sub { $self->one('show synchronous_standby_names')
+    $i->wait_for(sub { ($self->one('show synchronous_standby_names') // '')
         eq 'nobody' }, 5, 'the setting');
     $holder->do('rollback');
     $self->stuck($app, "wait_event = 'SyncRep'");
