@@ -257,6 +257,75 @@ for my $method (qw(GET DELETE)) {
     call($method, $limit, { %$op, path => '/v1/limits/nosuch' });
 }
 
+# Effects
+
+my $ekind = '/v1/effect-kinds/{name}';
+my %mail = (path => '/v1/effect-kinds/mail');
+call('PUT', $ekind, { %$op, %mail, body => { idempotent => JSON::PP::true,
+    key_window => 3600, key_header => 'X-Key', send_deadline => 2, lookup =>
+    { type => 'worker' }, authoritative => JSON::PP::true, settle_after => 60,
+    outcome_map => { 409 => 'failed', '5xx' => 'retry', timeout =>
+    'unknown' } } });
+call('PUT', $ekind, { %$op, %mail, body => { send_deadline => 0 } });
+call('PUT', $ekind, { %$sub, %mail, body => {} });
+call('PUT', $ekind, { %mail, body => {} });
+call('GET', '/v1/effect-kinds', $_) for $op, $sub, {};
+call('GET', $ekind, { %$_, %mail }) for $op, $sub, {};
+call('GET', $ekind, { %$op, path => '/v1/effect-kinds/nosuch' });
+
+call('POST', $jobs, { %$sub, body => { kind => 'free', work_key => 'mail:1' } });
+my $sender = call('POST', '/v1/leases', { token => 'worker',
+    body => { kinds => ['free'], wait => 10 } })->{leases}[0];
+my %send = (headers => { authorization => "Bearer $sender->{owner_token}" });
+my $effects = '/v1/effects';
+my %letter = (name => 'letter', kind => 'mail', target => 'x@example.org');
+my $begun = call('POST', $effects, { %send, body => { %letter,
+    request_digest => 'd1' } });
+call('POST', $effects, { %send, body => { %letter, request_digest => 'd2' } });
+call('POST', $effects, { %send, body => { %letter, kind => 'nosuch' } });
+call('POST', $effects, { %send, body => { %letter, name => '' } });
+call('POST', $effects, { body => \%letter });
+my $say = '/v1/effects/{effect_id}/outcome';
+my %of = (path => "/v1/effects/$begun->{effect_id}/outcome");
+my %said = (send_id => $begun->{send_id}, state => 'confirmed',
+    provider_ref => 'm1', response => { id => 'm1' });
+call('POST', $say, { %send, %of, body => { state => 'confirmed' } });
+call('POST', $say, { %send, path => '/v1/effects/' . ('0' x 8)
+    . '-0000-7000-8000-000000000000/outcome', body => \%said });
+call('POST', $say, { %of, body => \%said });
+call('POST', $say, { %send, %of, body => $_ }) for \%said, \%said,
+    { %said, state => 'failed' };
+call('POST', $effects, { %send, body => \%letter });
+
+my $other = call('POST', $effects, { %send, body => { %letter, name => 'b',
+    compensates => $begun->{effect_id} } });
+call('POST', $say, { %send, path => "/v1/effects/$other->{effect_id}/outcome",
+    body => { send_id => $other->{send_id}, state => 'unknown',
+    detail => 'the line went dead' } });
+my $look = '/v1/effects/{effect_id}';
+my %it = (path => "/v1/effects/$other->{effect_id}");
+call('GET', $look, { %$_, %it }) for $op, $sub, {};
+call('GET', $look, { %$op, path => '/v1/effects/nosuch' });
+call('GET', $effects, { %$op, path => '/v1/effects?work_key=mail:1&limit=1'
+    . '&state=confirmed&kind=mail&since=2020-01-01T00:00:00Z' });
+call('GET', $effects, { %$op, headers => { accept => 'text/csv' } });
+call('GET', $effects, { %$op, path => '/v1/effects?state=lost' });
+call('GET', $effects, $_) for $sub, {};
+for my $do (qw(check resolve)) {
+    my $call = "/v1/effects/{effect_id}/$do";
+    my %who = (requested_by => 'dana', reason => 'she called',
+        $do eq 'resolve' ? (outcome => 'happened') : ());
+    my %at = (path => "/v1/effects/$other->{effect_id}/$do");
+    call('POST', $call, { %$op, %at, body => { nosuch => 1 } });
+    call('POST', $call, { %$_, %at, body => \%who }) for $op, $sub, {};
+    call('POST', $call, { %$op, body => \%who,
+        path => "/v1/effects/$begun->{effect_id}/$do" });
+    call('POST', $call, { %$op, path => "/v1/effects/nosuch/$do",
+        body => \%who });
+}
+call('DELETE', $ekind, { %$_, %mail }) for $op, $op, $sub, {};
+call('POST', '/v1/lease/complete', { %send, body => {} });
+
 # What would be, and what is refused because a queue is full
 
 call('PUT', $kinds, { %$op, path => '/v1/kinds/line', body => {
