@@ -93,8 +93,8 @@ static const il_family_t  il_families[] = {
 };
 
 
-/* Gauges that interlock.stats() may say; others get a help line of their
- * name. */
+/* What interlock.stats() may say; others get a help line of their name.
+ * Gauges, but for those that end in _total. */
 
 static const struct {
     const char  *name;
@@ -104,6 +104,13 @@ static const struct {
     { "oldest_item_age_seconds", "Age of the oldest runnable job." },
     { "active_concurrency", "Live attempts, by kind or limit." },
     { "configured_limit", "Capacity of a limit group." },
+    { "effects", "Effects by effect kind and state." },
+    { "effect_oldest_unknown_age_seconds",
+      "How long it is not known of the oldest unsettled effect whether it "
+      "happened." },
+    { "duplicate_side_effect_total",
+      "Effects that happened twice, or after it was certain that they had "
+      "not." },
     { "dead_letters", "Failed jobs, which a redrive may take back." },
     { "recovery_troubles", "Lost attempts that could not be recovered yet." },
     { NULL, NULL }
@@ -460,6 +467,13 @@ il_metrics_stat(il_buf_t *out, const il_db_result_t *res, size_t row)
 }
 
 
+static int
+il_metrics_total(il_str_t name)
+{
+    return name.len > 6 && memcmp(name.data + name.len - 6, "_total", 6) == 0;
+}
+
+
 /* Rows of one name must stand together. */
 
 static void
@@ -492,7 +506,8 @@ il_metrics_stats(il_buf_t *out, const il_db_result_t *res)
             }
         }
 
-        il_metrics_head(out, name, help, "gauge");
+        il_metrics_head(out, name, help, il_metrics_total(name) ? "counter"
+                                                                : "gauge");
 
         for (j = i; j < rows; j++) {
             if (il_str_eq(name, il_db_cell(res, j, 0))) {

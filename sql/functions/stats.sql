@@ -10,6 +10,13 @@
 --   active_concurrency{limit}      those of a limit's fullest group
 --   configured_limit{limit}        the capacity of a group of it
 --   recovery_troubles              expired leases that raised an error
+--   effects{effect_kind,state}
+--   effect_oldest_unknown_age_seconds{effect_kind}
+--                                  of those of which nobody knows, or a human
+--                                  must say, whether they happened
+--   duplicate_side_effect_total{effect_kind}
+--                                  contradictions: what happened twice, or
+--                                  after it was certain that it had not
 create or replace function interlock.stats()
 returns table (name text, tenant text, labels text, value double precision)
 language plpgsql stable security definer
@@ -92,6 +99,39 @@ begin
     from (select r.tenant, count(*) as n
           from interlock.recovery_troubles r group by 1) x
     join interlock.tenants t on t.id = x.tenant;
+
+    return query
+    select 'effects', t.name, json_build_object('effect_kind', x.kind,
+            'state', x.state)::text, x.n::float8
+    from (select e.tenant, e.kind, e.state, count(*) as n
+          from interlock.effects e group by 1, 2, 3) x
+    join interlock.tenants t on t.id = x.tenant;
+
+    return query
+    select 'effect_oldest_unknown_age_seconds', t.name,
+        json_build_object('effect_kind', k.name)::text,
+        coalesce(greatest(0, extract(epoch from v_now - x.since)), 0)::float8
+    from interlock.effect_kinds k
+    join interlock.tenants t on t.id = k.tenant
+    left join (
+        select e.tenant, e.kind, min(e.unknown_since) as since
+        from interlock.effects e
+        where e.state in ('unknown', 'needs_human')
+        group by 1, 2) x on x.tenant = k.tenant and x.kind = k.name;
+
+    return query
+    select 'duplicate_side_effect_total', t.name,
+        json_build_object('effect_kind', k.name)::text,
+        coalesce(x.n, 0)::float8
+    from interlock.effect_kinds k
+    join interlock.tenants t on t.id = k.tenant
+    left join (
+        select h.tenant, e.kind, count(*) as n
+        from interlock.effects_history h
+        join interlock.effects e on e.tenant = h.tenant
+            and e.id = h.effect_id
+        where h.contradiction is not null
+        group by 1, 2) x on x.tenant = k.tenant and x.kind = k.name;
 end
 $$;
 
