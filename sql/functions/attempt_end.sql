@@ -39,7 +39,6 @@ declare
     j          interlock.jobs;
     k          interlock.kind_versions;
     f          record;
-    v_open     boolean;
     v_over     boolean;
     v_place    text;
     v_by       text;
@@ -53,9 +52,16 @@ begin
     where x.tenant = j.tenant and x.name = j.kind
         and x.version = j.kind_version;
 
-    v_open := interlock.effects_end(l.tenant, l, j);
-    select * into f from interlock.attempt_fate(l, j, k, v_open, p_call,
-        p_error, p_retryable, p_retry_after, v_now);
+    perform from interlock.sends x
+    where x.tenant = l.tenant and x.attempt_id = l.attempt_id
+        and x.outcome is null
+    limit 1;
+    if found then
+        perform interlock.effects_end(l.tenant, l);
+    end if;
+
+    select * into f from interlock.attempt_fate(l, j, k, p_call, p_error,
+        p_retryable, p_retry_after, v_now);
 
     a.status := f.status;
     a.runnable := false;
@@ -153,13 +159,13 @@ begin
 end
 $$;
 
--- attempt_fate(l, j, k, open, call, …): what becomes of the job j by the end
--- of its attempt l, as attempt_end says; open is the answer of effects_end.
--- Reads only; the caller holds the work.
+-- attempt_fate(l, j, k, call, …): what becomes of the job j by the end of its
+-- attempt l, as attempt_end says.  Reads only; the caller holds the work, and
+-- has ended the attempt's sends.
 create or replace function interlock.attempt_fate(
     l interlock.leases, j interlock.jobs, k interlock.kind_versions,
-    p_open boolean, p_call text, p_error text, p_retryable boolean,
-    p_retry_after int, p_now timestamptz, out status text,
+    p_call text, p_error text, p_retryable boolean, p_retry_after int,
+    p_now timestamptz, out status text,
     out run_at timestamptz, out attempts int, out started_at timestamptz,
     out error text, out successor uuid, out waits_on text)
 language plpgsql stable
@@ -218,7 +224,7 @@ begin
         successor := interlock.twin_of(j);
         if successor is not null then
             status := 'superseded';
-        elsif p_open then
+        elsif interlock.effects_unsettled(j.tenant, j) then
             status := 'checking';
             waits_on := 'effects';
         end if;
@@ -360,8 +366,8 @@ $$;
 revoke all on function interlock.attempt_end(interlock.leases, text, bytea,
     text, text, bigint, bigint, text, boolean, text, text, int) from public;
 revoke all on function interlock.attempt_fate(interlock.leases,
-    interlock.jobs, interlock.kind_versions, boolean, text, text, boolean,
-    int, timestamptz) from public;
+    interlock.jobs, interlock.kind_versions, text, text, boolean, int,
+    timestamptz) from public;
 revoke all on function interlock.retry_fate(interlock.jobs,
     interlock.kind_versions, text, text, boolean, int, timestamptz)
     from public;

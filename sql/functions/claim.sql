@@ -21,8 +21,8 @@
 -- step and checkpoint are the last ones that an earlier attempt left; earlier
 -- is a JSON array of the attempts that ended (job_attempts), effects one of
 -- the effects in the job's scope (effects_of_scope).  A first attempt costs
--- nothing for these, save the look at the effects of its key if its scope is
--- the work.
+-- nothing for these, save a look whether its key has any effects if its scope
+-- is the work.
 create or replace function interlock.claim(
     p_claim_id uuid[], p_tenant int[], p_worker text[], p_kinds text[],
     p_max int[])
@@ -336,8 +336,11 @@ begin
         coalesce(l.waited_ms, 0)::bigint, l.step, l.checkpoint::text,
         coalesce(case when j.started_at < l.granted_at
             then interlock.job_attempts(l.tenant, l.job_id) end, '[]')::text,
-        coalesce(case when j.started_at < l.granted_at
-                or j.rerun_of is not null or k.scope = 'work'
+        coalesce(case when j.rerun_of is not null
+                or ((j.started_at < l.granted_at or k.scope = 'work')
+                    and exists (select from interlock.effects e
+                                where e.tenant = l.tenant
+                                    and e.work_key = l.work_key))
             then interlock.effects_of_scope(l.tenant, l.job_id) end,
             '[]')::text
     from unnest(p_claim_id, p_tenant) with ordinality

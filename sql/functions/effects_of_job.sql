@@ -3,15 +3,13 @@
 -- Locks: effects come after works and leases and before limit groups, which
 -- are the last thing that any transaction waits for.
 
--- effects_end(tenant, l, j): called by attempt_end for every end of an
--- attempt, whatever ends it; its caller holds the work and the lease, and has
--- locked the effects of all the attempts that it ends (effects_lock).  Makes
--- the sends of this attempt that have no outcome unknown.  Answers whether
--- the job may not run again yet: it has unsettled effects that its own retry
--- may not repeat.
+-- effects_end(tenant, l): called by attempt_end for every end of an attempt
+-- that has sends without an outcome, whatever ends it; its caller holds the
+-- work and the lease, and has locked the effects of all the attempts that it
+-- ends (effects_lock).  Makes these sends unknown.
 create or replace function interlock.effects_end(
-    p_tenant int, l interlock.leases, j interlock.jobs)
-returns boolean
+    p_tenant int, l interlock.leases)
+returns void
 language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
 set enable_seqscan = off
@@ -21,33 +19,25 @@ declare
     e  interlock.effects;
     s  interlock.sends;
 begin
-    perform from interlock.sends x
-    where x.tenant = p_tenant and x.attempt_id = l.attempt_id
-        and x.outcome is null
-    limit 1;
-    if found then
-        perform interlock.effects_lock(array[p_tenant], array[l.attempt_id]);
+    perform interlock.effects_lock(array[p_tenant], array[l.attempt_id]);
 
-        for s in
-            select * from interlock.sends x
-            where x.tenant = p_tenant and x.attempt_id = l.attempt_id
-                and x.outcome is null
-            order by x.id
-        loop
-            select * into strict e from interlock.effects x
-            where x.tenant = p_tenant and x.id = s.effect_id;
-            perform interlock.send_over(e, s, 'end',
-                'its attempt ended without a word of it');
-        end loop;
-    end if;
-
-    return interlock.effects_unsettled(p_tenant, j);
+    for s in
+        select * from interlock.sends x
+        where x.tenant = p_tenant and x.attempt_id = l.attempt_id
+            and x.outcome is null
+        order by x.id
+    loop
+        select * into strict e from interlock.effects x
+        where x.tenant = p_tenant and x.id = s.effect_id;
+        perform interlock.send_over(e, s, 'end',
+            'its attempt ended without a word of it');
+    end loop;
 end
 $$;
 
--- effects_unsettled(tenant, j): the answer of effects_end, asked again for a
--- job that does not run: has it unsettled effects that its own retry may not
--- repeat?  It may repeat what its provider will know again by the same key.
+-- effects_unsettled(tenant, j): may the job, of which no attempt is live any
+-- more, not run again yet, for it has unsettled effects that its own retry may
+-- not repeat?  It may repeat what its provider will know again by the same key.
 -- The caller holds the work.  Changes nothing, locks nothing.
 create or replace function interlock.effects_unsettled(
     p_tenant int, j interlock.jobs)
@@ -213,8 +203,8 @@ begin
 end
 $$;
 
-revoke all on function interlock.effects_end(int, interlock.leases,
-    interlock.jobs) from public;
+revoke all on function interlock.effects_end(int, interlock.leases)
+    from public;
 revoke all on function interlock.effects_unsettled(int, interlock.jobs)
     from public;
 revoke all on function interlock.effects_hold_key(int, text, interlock.jobs)
