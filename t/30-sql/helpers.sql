@@ -227,7 +227,10 @@ declare
     h         record;
     r         record;
 begin
-    if d < 0.40 then
+    if random() < 0.2 then
+        perform t.step_more(p_client);
+
+    elsif d < 0.40 then
         -- A batch of n over few keys, some with one idempotency key twice.
         select array_agg(gen_random_uuid()) as id,
             array_agg(case when random() < 0.4 then
@@ -241,8 +244,9 @@ begin
         into h
         from generate_series(1, n) x,
             lateral (select (array['free', 'skip', 'one', 'ret', 'first',
-                'all', 'park', 'rep', 'lim', 'lims', 'fair'])
-                [1 + floor(random() * 11 + x * 0)::int] as kind) k;
+                'all', 'park', 'rep', 'lim', 'lims', 'fair', 'hold',
+                'effw', 'effj'])
+                [1 + floor(random() * 14 + x * 0)::int] as kind) k;
 
         for r in select s.* from interlock.submit(
             array_fill(v_tenant, array[n]), h.id,
@@ -271,8 +275,9 @@ begin
         from interlock.claim(
             array[gen_random_uuid(), gen_random_uuid()],
             array[v_tenant, v_tenant], array['a', 'b'],
-            array['free,skip,one,ret,first,all,park,rep,lim,lims,fair',
-                  'lims,rep,one,free'], array[n, 1]) c;
+            array['free,skip,one,ret,first,all,park,rep,lim,lims,fair,'
+                  'hold,effw,effj', 'lims,rep,one,free,effw'],
+            array[n, 1]) c;
 
     elsif d < 0.88 then
         select array_agg(x.tenant) as tenant, array_agg(x.job) as job,
@@ -371,6 +376,89 @@ begin
             end loop;
             perform interlock.expire(5);
         end case;
+    end if;
+end
+$$;
+
+-- What owners do to the outside world, and people about jobs and effects.
+create function t.step_more(p_client int) returns void
+language plpgsql as $$
+declare
+    v_tenant  int := interlock.tenant_create('demo');
+    d         float8 := random();
+    h         record;
+    r         record;
+    v_plan    uuid;
+begin
+    if d < 0.45 then
+        -- An owner begins an effect, and often hears of it.
+        select x.* into h from t.hand x
+        join interlock.leases l on l.tenant = x.tenant
+            and l.attempt_id = x.attempt and l.kind like 'eff%'
+        where x.client = p_client order by random() limit 1;
+        if not found then
+            return;
+        end if;
+        select b.* into r from interlock.effect_begin(array[h.tenant],
+            array[h.job], array[h.attempt], array[h.fence],
+            array['e' || floor(random() * 2)],
+            array[(array['mute', 'keys'])[1 + floor(random() * 2)::int]],
+            array[null], array[null::bytea], array[null::uuid],
+            array[null::uuid]) b;
+        if r.outcome not in ('ok', 'lease-lost', 'job-canceled',
+            'lease-expired', 'effect-mismatch', 'lease-too-short')
+        then
+            raise exception 'begin: % %', r.outcome, r.detail;
+        end if;
+        if r.decision = 'send' and random() < 0.5 then
+            perform o.outcome from interlock.effect_outcome(array[h.tenant],
+                array[h.attempt], array[r.effect_id], array[r.send_id],
+                array[(array['confirmed', 'failed', 'unknown'])
+                    [1 + floor(random() * 3)::int]], array['ref'],
+                array[null], array[null::int], array[null],
+                array[null::bytea]) o;
+        end if;
+
+    elsif d < 0.65 then
+        -- Somebody decides about a job.
+        select x.id, x.status into h from interlock.jobs x
+        where x.status in ('held', 'checking', 'failed', 'parked')
+        order by random() limit 1;
+        if found then
+            select x.* into r from interlock.job_decide(v_tenant, h.id,
+                (array['retry', 'succeed', 'fail', 'release'])
+                    [1 + floor(random() * 4)::int],
+                null, 'me', 'why', 1, 't') x;
+            if r.problem not in ('decision-not-possible', 'work-active') then
+                raise exception 'decide: % %', r.problem, r.detail;
+            end if;
+        end if;
+
+    elsif d < 0.8 then
+        -- Or redrives some, or takes up a plan that was begun.
+        select x.id into v_plan from interlock.redrive_plans x
+        order by random() limit 1;
+        if v_plan is null or random() < 0.3 then
+            perform interlock.redrive_plan(v_tenant, '{"max":5}', 'me', 'why',
+                1, 't');
+        else
+            select x.* into r from interlock.redrive(v_tenant, v_plan, 'me',
+                'why', 1, 't', 2) x;
+            if r.problem is not null then
+                raise exception 'redrive: % %', r.problem, r.detail;
+            end if;
+        end if;
+
+    else
+        -- Or says what became of an effect.
+        select x.id into h from interlock.effects x
+        where x.state in ('unknown', 'needs_human')
+        order by random() limit 1;
+        if found then
+            perform interlock.effect_resolve(v_tenant, h.id,
+                (array['happened', 'not_happened', 'send_again'])
+                    [1 + floor(random() * 3)::int], 'me', 'why', 1, 't');
+        end if;
     end if;
 end
 $$;

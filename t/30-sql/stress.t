@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
 # Eight clients submit, claim, renew, finish, lose and recover at random on a
-# dozen work keys; then what is left is run to its end.  No deadlock, no
+# few dozen work keys, begin effects, decide and redrive; then what is left is
+# run to its end.  No deadlock, no
 # error, no invariant violated, and the decisions add up.
 
 use strict;
@@ -29,6 +30,10 @@ $c->psql(q{
     select t.kind('lim', '{"overlap":"skip","limits":["three"],"backoff":0,"max_queued":20}');
     select t.kind('lims', '{"overlap":"allow","key_template":"lims:{part}","limits":["three","two:{part}","{kind}"],"backoff":0}');
     select t.kind('fair', '{"overlap":"allow","fair_by":"2","backoff":0}');
+    select t.policy('hold', 'overlap buffer_all, max_waiting 3, on_lost hold, backoff 0');
+    select t.policy('effw', 'overlap buffer_one, effect_scope work, backoff 0, retry_for 3600');
+    select t.policy('effj', 'overlap buffer_all, max_waiting 3, max_attempts 3, backoff 0');
+    select t.providers();
     select interlock.limit_put(t.demo(), 'three', '{"capacity":3}');
     select interlock.limit_put(t.demo(), 'two:{part}', '{"capacity":2}');
     alter role admin set plan_cache_mode = 'force_generic_plan';
@@ -90,6 +95,12 @@ cmp_ok($c->psql(q{select count(*) from t.sample where name = 'three'
         and n = 3}), '>', 20, 'though it was reached');
 cmp_ok($c->psql(q{select count(distinct status) from interlock.jobs
         where finished_at is not null}), '>=', 5, 'jobs ended in every way');
+cmp_ok($c->psql(q{select count(*) from interlock.attempts
+        where status in ('checking', 'held')}), '>', 0,
+    'some were checked or held');
+cmp_ok($c->psql(q{select count(distinct what) from interlock.actions
+        where what in ('job_decide', 'redrive', 'effect_resolve')}), '==', 3,
+    'people decided');
 is($c->psql('select sum(n) from (select count(*) as n
         from interlock.requests group by decision) x'),
     $c->psql('select count(*) from interlock.requests'),
@@ -110,13 +121,20 @@ $c->psql(q{
         for i in 1 .. 10000 loop
             perform interlock.recover(100);
             perform interlock.limits_sweep(1000);
+            perform interlock.effect_resolve(t.demo(), e.id, 'happened', 'me',
+                'why', 1, 't')
+            from interlock.effects e
+            where e.state in ('unknown', 'needs_human');
+            perform interlock.job_decide(t.demo(), j.id, 'retry', null, 'me',
+                'why', 1, 't')
+            from interlock.jobs j where j.status = 'held';
             select array_agg(tenant_create) as tenant, array_agg(job_id)
                 as job, array_agg(attempt_id) as attempt,
                 array_agg(fence) as fence, count(*)::int as n
             into h
             from interlock.tenant_create('demo'),
-                t.claim('free,skip,one,ret,first,all,park,rep,lim,lims,fair',
-                    200);
+                t.claim('free,skip,one,ret,first,all,park,rep,lim,lims,fair,'
+                    'hold,effw,effj', 200);
             exit when h.n = 0;
             perform interlock.finish(h.tenant, h.job, h.attempt, h.fence,
                 array_fill('complete'::text, array[h.n]),
