@@ -36,9 +36,10 @@ static struct {
     pthread_mutex_t  lock;
     pthread_cond_t   wake;
     int              stop;
-    unsigned         hints;         /* for threads that sleep */
+    size_t           hints;         /* for threads that sleep */
+    size_t           max;           /* of threads; as they start */
     pthread_t       *threads;
-    size_t           n;
+    size_t           n;             /* that were started; main()'s */
 } il_checks = {
     .lock = PTHREAD_MUTEX_INITIALIZER
 };
@@ -56,7 +57,7 @@ il_check_hint(void)
 {
     (void) pthread_mutex_lock(&il_checks.lock);
 
-    if (il_checks.hints < il_checks.n) {
+    if (il_checks.hints < il_checks.max) {
         il_checks.hints++;
     }
 
@@ -307,6 +308,7 @@ il_check_start(void)
 
     (void) pthread_condattr_destroy(&attr);
 
+    il_checks.max = n;
     il_checks.threads = calloc(n, sizeof(pthread_t));
     if (il_checks.threads == NULL) {
         return -1;
