@@ -34,7 +34,7 @@ static void ngx_http_interlock_effect_body(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_interlock_effect_header(ngx_http_request_t *r,
     const char *name, ngx_str_t *value);
 static ngx_int_t ngx_http_interlock_effect_owner(ngx_http_request_t *r,
-    ngx_http_interlock_effect_t *e, il_token_keys_t *keys);
+    ngx_http_interlock_effect_t *e, ngx_http_interlock_keys_t *keys);
 static const char *ngx_http_interlock_effect_named(ngx_http_request_t *r,
     ngx_http_interlock_effect_t *e);
 static ngx_int_t ngx_http_interlock_effect_begin(ngx_http_request_t *r,
@@ -220,7 +220,7 @@ ngx_http_interlock_effect_header(ngx_http_request_t *r, const char *name,
 
 static ngx_int_t
 ngx_http_interlock_effect_owner(ngx_http_request_t *r,
-    ngx_http_interlock_effect_t *e, il_token_keys_t *keys)
+    ngx_http_interlock_effect_t *e, ngx_http_interlock_keys_t *keys)
 {
     if (ngx_http_interlock_effect_header(r, "Interlock-Owner-Token",
                                          &e->token)
@@ -235,14 +235,8 @@ ngx_http_interlock_effect_owner(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    if (il_owner_verify(&e->claims, e->buf, IL_TOKEN_MAX + 1,
-                        ngx_http_interlock_str(&e->token), keys, ngx_time())
-        != 0)
-    {
-        return NGX_DECLINED;
-    }
-
-    return NGX_OK;
+    return ngx_http_interlock_keys_verify(r, keys, &e->token, &e->claims,
+                                          e->buf, IL_TOKEN_MAX + 1);
 }
 
 

@@ -39,6 +39,14 @@ typedef struct ngx_http_interlock_effect_conf_s {
 } ngx_http_interlock_effect_conf_t;
 
 
+struct ngx_http_interlock_keys_s {
+    il_token_keys_t                 set;
+    ngx_str_t                       path;       /* full, with a NUL behind */
+    struct timespec                 changed;    /* mtime of path */
+    time_t                          looked;
+};
+
+
 /* a subrequest, and what came of it */
 
 typedef struct {
@@ -118,12 +126,18 @@ struct ngx_http_interlock_effect_s {
 
 char *ngx_http_interlock_effect(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_interlock_effect_keys(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 char *ngx_http_interlock_effect_uri(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_interlock_effect_merge(ngx_conf_t *cf,
     ngx_http_interlock_loc_conf_t *prev, ngx_http_interlock_loc_conf_t *conf);
+
+/* ngx_http_interlock_effect_keys.c: who signs owner tokens */
+
+char *ngx_http_interlock_effect_keys(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+ngx_int_t ngx_http_interlock_keys_verify(ngx_http_request_t *r,
+    ngx_http_interlock_keys_t *keys, ngx_str_t *token,
+    il_owner_claims_t *claims, char *buf, size_t cap);
 
 /* ngx_http_interlock_effect.c: the phase handler of such locations */
 

@@ -66,6 +66,9 @@ typedef struct {
 } ngx_http_interlock_json_t;
 
 
+typedef struct ngx_http_interlock_keys_s  ngx_http_interlock_keys_t;
+
+
 typedef struct {
     ngx_shm_zone_t                 *shm_zone;   /* NULL: off */
     ngx_http_complex_value_t       *tenant;
@@ -88,7 +91,7 @@ typedef struct {
     struct ngx_http_interlock_effect_conf_s
                                    *effect;     /* NULL: none here */
     ngx_str_t                       effect_uri;
-    il_token_keys_t                *keys;
+    ngx_http_interlock_keys_t      *keys;
 
     /* made at the end of configuration */
 

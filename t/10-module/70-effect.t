@@ -181,7 +181,7 @@ refused('no key in the file', "interlock_keys logs/error.log; interlock_effect_u
     qr/holds no key/);
 refused('no keys in the directory', "interlock_keys logs;", qr/no \*\.pub/);
 refused('keys that are not there', "interlock_keys nowhere;",
-    qr/"[^"]*nowhere" in "interlock_keys"/);
+    qr/"[^"]*nowhere" of "interlock_keys"/);
 refused('a body that is not read first', "$ok location / { interlock_effect name=a;
     proxy_request_buffering off; $pass }", qr/proxy_request_buffering off/);
 refused('a store', "$ok location / { interlock_effect name=a; proxy_store on;
@@ -370,6 +370,25 @@ is($t->http(GET => '/_effect')->{status}, 404, 'the way to the backend is intern
 is($t->http(GET => '/leak', { headers => [ 'Interlock-Effect' => '{}',
     'INTERLOCK_EFFECT' => '{}' ] })->{body}, 'no call',
     '... and says nothing for anybody else');
+
+
+# a key that is made while nginx runs
+
+my $next = Interlock::OwnerToken->new($t->dir . '/next');
+is(problem(out('next', token => $next->token)), '401 owner-token-invalid',
+    'a token of a key that is not there');
+$t->write_file('keys/next.pub', $next->public . "\n");
+$t->wait_for(sub { out('next', token => $next->token)->{status} == 200 }, 10,
+    'the new key');
+is(out('old')->{status}, 200, 'when it is there, the old one is, too');
+like($t->error_log, qr/keys of "[^"]+" were read again/, '... says the log');
+$t->write_file('keys/broken.pub', "nothing\n");
+for my $try (1, 2) {
+    is(problem(out('x', token => $bad)), '401 owner-token-invalid',
+        'a file that holds no key');
+}
+is(out('old2')->{status}, 200, '... takes none away');
+unlink $t->dir . '/keys/broken.pub';
 
 
 # --- what the provider does ------------------------------------------------
