@@ -199,8 +199,49 @@ begin
         interlock.queue_looks, interlock.actions, interlock.publications,
         interlock.refused_results,
         interlock.redrive_plans, interlock.redrive_jobs, t.plans, interlock.checks,
-        interlock.check_answers, t.held;
+        interlock.check_answers, t.held, t.looks;
 end
+$$;
+
+-- A job whose owner is lost, and that waits for its result check: of type
+-- http, or by a worker.  Its question is due.
+create function t.lost(p_key text, p_id bigint, p_type text default 'http')
+returns text language plpgsql as $$
+begin
+    perform t.kind('chk', format('{"overlap":"buffer_all","on_lost":"check",
+        "result_check":%s}', case p_type when 'http' then '{"type":"http",
+        "url":"https://h/","found":{"status":[200]},"max_checks":2}'
+        else '{"type":"worker"}' end));
+    perform t.submit('chk', p_key, id => p_id);
+    perform t.take('lost', 'chk');
+    perform t.expire('lost');
+    perform interlock.recover(10);
+    return (select j.status from interlock.jobs j where j.id = t.rid(p_id));
+end
+$$;
+
+-- The answer to the present try of a job's look-up, or of the one that it had.
+create table t.looks (job uuid primary key, id uuid, try int);
+
+create function t.look_up() returns bigint language sql as $$
+    with x as (select * from interlock.checks_take(10)),
+    i as (insert into t.looks
+          select c.target, x.check_id, x.try
+          from x join interlock.checks c on c.id = x.check_id
+          on conflict (job) do update set id = excluded.id,
+              try = excluded.try
+          returning 1)
+    select count(*) from i
+$$;
+
+create function t.say(p_id bigint, p_answer text)
+returns table (outcome text, ended_jobs uuid[], wake_kinds text[])
+language sql as $$
+    select a.outcome, a.ended_jobs, a.wake_kinds
+    from t.looks l, interlock.checks_answer(array[t.demo()], array[l.id],
+        array[l.try], array[p_answer], array['said'], array[null],
+        array[null]) a
+    where l.job = t.rid(p_id)
 $$;
 
 -- A kind without braces, which isolation specs cannot have:
@@ -505,4 +546,9 @@ language sql as $$
     from t.plans p, interlock.redrive(t.demo(), p.id, 'who', 'why', 1, 'op',
         p_limit) r
     where p.n = p_n
+$$;
+
+-- What a worker that looks something up says: it is there.
+create function t.found() returns text language sql as $$
+    select '{"answer":"found"}'
 $$;
