@@ -51,6 +51,15 @@ call('PUT', $kinds, { %$op, path => '/v1/kinds/doc',
 call('PUT', $kinds, { %$op, path => '/v1/kinds/doc',
     body => { overlap => 'no-such' } });
 call('PUT', $kinds, { %$sub, path => '/v1/kinds/doc', body => {} });
+my %lookup = (type => 'http', url => 'http://127.0.0.1:' . ($i->port + 1)
+    . '/{work_key}', found => { status => [200], pointer => '/state',
+        equals => ['done', 1] }, not_found => { status => [404] });
+call('PUT', $kinds, { %$op, path => '/v1/kinds/looked',
+    body => { on_lost => 'check', result_check => { %lookup,
+        result_pointer => '', delay => 5 } } });
+call('PUT', $kinds, { %$op, path => '/v1/kinds/looked',
+    body => { result_check => { %lookup, url => 'http://169.254.169.254/' } } });
+call('GET', $kinds, { %$op, path => '/v1/kinds/looked' });
 call('GET', $kinds, { %$op, path => '/v1/kinds/doc' });
 call('GET', $kinds, { %$op, path => '/v1/kinds/nosuch' });
 call('GET', '/v1/kinds', $op);
