@@ -78,3 +78,10 @@ grant select on interlock.audit_tenants, interlock.audit_tokens,
     interlock.audit_kinds, interlock.audit_works, interlock.audit_requests,
     interlock.audit_jobs, interlock.audit_leases, interlock.audit_attempts,
     interlock.audit_results to interlock_audit;
+
+create or replace view interlock.audit_check_answers as
+select c.tenant, c.id, c.check_id, c.subject, c.target, c.work_key, c.seq,
+    c.try, c.started_at, c.at, c.answer, c.detail, c.ref, c.outcome
+from interlock.check_answers c;
+
+grant select on interlock.audit_check_answers to interlock_audit;
