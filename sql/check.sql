@@ -267,6 +267,136 @@ from interlock.jobs j
 where j.status = 'checking' and j.waits_on = 'effects'
     and not interlock.effects_unsettled(j.tenant, j)
 
+-- Effects: each row is the end of its history
+union all
+select 'effect and its history differ', format('%s/%s', e.tenant, e.id)
+from interlock.effects e
+left join lateral (
+    select count(*) filter (where h.moved) as moves, max(h.seq) as seq,
+        (array_agg(h.to_state order by h.id desc)
+            filter (where h.moved))[1] as state,
+        count(*) filter (where h.moved and h.to_state = 'failed') as fails
+    from interlock.effects_history h
+    where h.tenant = e.tenant and h.effect_id = e.id) x on true
+where x.moves is distinct from e.seq or x.seq <> e.seq
+    or x.state <> e.state or x.fails < e.round - 1
+
+union all
+select 'history of an effect that is not there',
+    format('%s/%s', h.tenant, h.effect_id)
+from interlock.effects_history h
+where not exists (select from interlock.effects e
+                  where e.tenant = h.tenant and e.id = h.effect_id)
+
+union all
+select 'effect under way without its send, or with another''s',
+    format('%s/%s', e.tenant, e.id)
+from interlock.effects e
+where e.state = 'intended'
+    and not exists (select from interlock.sends s
+                    where s.tenant = e.tenant and s.id = e.open_send
+                        and s.effect_id = e.id and s.round = e.round
+                        and s.outcome is null and s.deadline = e.open_until)
+
+union all
+select 'sends miscounted', format('%s/%s', e.tenant, e.id)
+from interlock.effects e
+where e.sends <> (select count(*) from interlock.sends s
+                  where s.tenant = e.tenant and s.effect_id = e.id
+                      and s.round = e.round)
+
+-- G5: no effect is silently repeated
+union all
+select 'confirmed more than once', format('%s/%s', h.tenant, h.effect_id)
+from interlock.effects_history h
+where h.moved and h.to_state = 'confirmed'
+group by h.tenant, h.effect_id having count(*) > 1
+
+union all
+select 'sent again in one round although the provider honours no key',
+    format('%s/%s', s.tenant, s.id)
+from interlock.sends s
+join interlock.effects e on e.tenant = s.tenant and e.id = s.effect_id
+join interlock.effect_kind_versions v on v.tenant = s.tenant
+    and v.name = e.kind and v.version = s.kind_version
+where not v.idempotent
+    and exists (select from interlock.sends p
+                where p.tenant = s.tenant and p.effect_id = s.effect_id
+                    and p.round = s.round and p.n < s.n)
+
+union all
+select 'failed although a send of its round happened',
+    format('%s/%s', e.tenant, e.id)
+from interlock.effects e
+join interlock.sends s on s.tenant = e.tenant and s.effect_id = e.id
+    and s.round = e.round and s.outcome = 'confirmed'
+where e.state = 'failed'
+
+union all
+select 'unknown, and nobody will find out', format('%s/%s', e.tenant, e.id)
+from interlock.effects e
+where e.state = 'unknown' and e.human_at is null
+    and not exists (select from interlock.checks c
+                    where c.tenant = e.tenant and c.target = e.id
+                        and c.seq = e.seq)
+
+union all
+select 'settled by nobody, or without a reason',
+    format('%s/%s', h.tenant, h.effect_id)
+from interlock.effects_history h
+where h.what = 'resolve'
+    and (coalesce(h.requested_by, '') = '' or coalesce(h.reason, '') = '')
+
+-- G4: only who owned the job sent, and what it sent has ended with it
+union all
+select 'send by an attempt that was not the owner',
+    format('%s/%s', s.tenant, s.id)
+from interlock.sends s
+join interlock.effects e on e.tenant = s.tenant and e.id = s.effect_id
+where not exists (select from live l
+                  where l.tenant = s.tenant and l.attempt_id = s.attempt_id
+                      and l.job_id = s.job_id and l.fence = s.fence
+                      and l.work_key = e.work_key
+                      and l.granted_at <= s.begun_at
+                      and coalesce(l.ended_at, 'infinity') >= s.begun_at)
+
+union all
+select 'send without an outcome although its attempt has ended',
+    format('%s/%s', s.tenant, s.id)
+from interlock.sends s
+where s.outcome is null
+    and not exists (select from interlock.leases l
+                    where l.tenant = s.tenant
+                        and l.attempt_id = s.attempt_id)
+
+-- the chain over their history
+union all
+select 'chain with a gap, or of a row that is not there',
+    format('%s/%s', c.tenant, c.n)
+from (select x.*, lag(x.hash) over w as before, lag(x.n) over w as n_before
+      from interlock.effects_chain x
+      window w as (partition by x.tenant order by x.n)) c
+where c.n <> coalesce(c.n_before, 0) + 1
+    or c.prev <> coalesce(c.before, decode(repeat('00', 32), 'hex'))
+    or not exists (select from interlock.effects_history h
+                   where h.tenant = c.tenant and h.id = c.history_id)
+
+union all
+select 'chain ends elsewhere', format('%s', d.tenant)
+from interlock.effects_chain_ends d
+where d.n <> (select count(*) from interlock.effects_chain c
+              where c.tenant = d.tenant)
+
+union all
+select 'effects miscounted', format('%s/%s %s', x.tenant, x.effect_kind,
+    x.state)
+from (select c.tenant, c.effect_kind, c.state, c.n
+      from interlock.effect_counts() c
+      union all
+      select e.tenant, e.kind, e.state, -count(*)
+      from interlock.effects e group by 1, 2, 3) x
+group by x.tenant, x.effect_kind, x.state having sum(x.n) <> 0
+
 -- what people decided
 union all
 select 'taken back from failed by nobody',

@@ -71,6 +71,44 @@ create or replace view interlock.audit_publications as
 select p.tenant, p.work_key, p.fence, p.revision, p.action_id, p.at
 from interlock.publications p;
 
+create or replace view interlock.audit_effect_kinds as
+select k.tenant, k.name, k.version, k.deleted, v.idempotent, v.key_window,
+    v.send_deadline, v.lookup is not null as has_lookup, v.authoritative,
+    v.settle_after, v.max_checks, v.on_exhausted
+from interlock.effect_kinds k
+left join interlock.effect_kind_versions v on v.tenant = k.tenant
+    and v.name = k.name and v.version = k.version;
+
+create or replace view interlock.audit_effects as
+select e.tenant, e.id, e.scope, e.scope_kind, e.name, e.kind, e.work_key,
+    e.job_id, e.state, e.round, e.seq, e.target, e.compensates, e.sends,
+    e.first_sent, e.last_sent, e.provider_ref, e.response_status,
+    e.unknown_since, e.human_at, e.changed_at, e.created_at
+from interlock.effects e;
+
+create or replace view interlock.audit_sends as
+select s.tenant, s.id, s.effect_id, s.n, s.round, s.attempt_id, s.job_id,
+    s.fence, s.kind_version, s.begun_at, s.deadline, s.outcome, s.ended_at,
+    s.ended_by, s.heard, s.heard_at, s.provider_ref
+from interlock.sends s;
+
+create or replace view interlock.audit_effects_history as
+select h.tenant, h.id, h.at, h.effect_id, h.seq, h.moved, h.what,
+    h.from_state, h.to_state, h.round, h.send_id, h.attempt_id, h.job_id,
+    h.fence, h.said, h.provider_ref, h.detail, h.response_status,
+    encode(h.response_hash, 'hex') as response_hash, h.requested_by,
+    h.reason, h.token_id, h.token_name, h.contradiction
+from interlock.effects_history h;
+
+create or replace view interlock.audit_effects_chain as
+select c.tenant, c.n, c.history_id, encode(c.prev, 'hex') as prev,
+    encode(c.hash, 'hex') as link, c.sealed_at
+from interlock.effects_chain c;
+
+grant select on interlock.audit_effect_kinds, interlock.audit_effects,
+    interlock.audit_sends, interlock.audit_effects_history,
+    interlock.audit_effects_chain to interlock_audit;
+
 grant select on interlock.audit_limits, interlock.audit_actions,
     interlock.audit_publications to interlock_audit;
 

@@ -166,7 +166,7 @@ begin
         return e;
     end if;
 
-    if e.state = 'intended' and p_round < e.round then
+    if e.open_send is not null and p_round < e.round then
         e.other_round := p_round;
         perform interlock.effect_store(e);
         perform interlock.effect_note(e, v_from, false, p_what, w);
@@ -211,6 +211,7 @@ declare
     v_from  text := e.state;
 begin
     if e.other_round is not null then
+        e.open_send := null;
         return interlock.effect_confirm(e, e.other_round, p_what, w);
     end if;
 
@@ -248,6 +249,7 @@ declare
     k       interlock.effect_kind_versions;
 begin
     if e.other_round is not null then
+        e.open_send := null;
         return interlock.effect_confirm(e, e.other_round, p_what, w);
     end if;
 

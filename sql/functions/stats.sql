@@ -100,38 +100,7 @@ begin
           from interlock.recovery_troubles r group by 1) x
     join interlock.tenants t on t.id = x.tenant;
 
-    return query
-    select 'effects', t.name, json_build_object('effect_kind', x.kind,
-            'state', x.state)::text, x.n::float8
-    from (select e.tenant, e.kind, e.state, count(*) as n
-          from interlock.effects e group by 1, 2, 3) x
-    join interlock.tenants t on t.id = x.tenant;
-
-    return query
-    select 'effect_oldest_unknown_age_seconds', t.name,
-        json_build_object('effect_kind', k.name)::text,
-        coalesce(greatest(0, extract(epoch from v_now - x.since)), 0)::float8
-    from interlock.effect_kinds k
-    join interlock.tenants t on t.id = k.tenant
-    left join (
-        select e.tenant, e.kind, min(e.unknown_since) as since
-        from interlock.effects e
-        where e.state in ('unknown', 'needs_human')
-        group by 1, 2) x on x.tenant = k.tenant and x.kind = k.name;
-
-    return query
-    select 'duplicate_side_effect_total', t.name,
-        json_build_object('effect_kind', k.name)::text,
-        coalesce(x.n, 0)::float8
-    from interlock.effect_kinds k
-    join interlock.tenants t on t.id = k.tenant
-    left join (
-        select h.tenant, e.kind, count(*) as n
-        from interlock.effects_history h
-        join interlock.effects e on e.tenant = h.tenant
-            and e.id = h.effect_id
-        where h.contradiction is not null
-        group by 1, 2) x on x.tenant = k.tenant and x.kind = k.name;
+    return query select * from interlock.effect_stats();
 end
 $$;
 

@@ -309,8 +309,14 @@ create table interlock.effects_chain_ends (
     history_id  bigint not null default 0
 ) with (fillfactor = 50);
 
-insert into interlock.effects_chain_ends (tenant)
-select t.id from interlock.tenants t;
+-- How many effects there are of each kind and state, as far as the chain goes.
+create table interlock.effect_tallies (
+    tenant       int not null,
+    effect_kind  text not null,
+    state        text not null,
+    n            bigint not null,
+    primary key (tenant, effect_kind, state)
+) with (fillfactor = 50);
 
 
 create trigger effects_history_append_only before update or delete

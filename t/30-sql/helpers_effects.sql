@@ -96,8 +96,7 @@ create function t.older(p_name text, p_by interval) returns void
 language plpgsql as $$
 begin
     perform set_config('session_replication_role', 'replica', true);
-    update interlock.sends s set begun_at = begun_at - p_by,
-        deadline = deadline - p_by
+    update interlock.sends s set deadline = deadline - p_by
     where s.effect_id in (select id from interlock.effects
                           where name = p_name);
     update interlock.effects e set first_sent = first_sent - p_by,
@@ -108,11 +107,15 @@ begin
 end
 $$;
 
-create function t.overdue() returns setof text language sql as $$
-    select e.name || ' ' || e.state
-    from interlock.effects_overdue(100) o
-    join interlock.effects e on e.tenant = o.tenant and e.id = o.effect_id
-    order by 1
+create function t.overdue() returns setof text language plpgsql as $$
+declare
+    v_ids  uuid[];
+begin
+    select array_agg(o.effect_id) into v_ids
+    from interlock.effects_overdue(100) o;
+    return query select e.name || ' ' || e.state from interlock.effects e
+    where e.id = any (v_ids) order by 1;
+end
 $$;
 
 -- A look-up of an effect, as checks make one: begun now, or at another time.
@@ -123,4 +126,36 @@ returns text language sql as $$
     select r.outcome from interlock.effect_looked_up(t.demo(),
         (t.effect(p_name)).id, coalesce(p_seq, (t.effect(p_name)).seq),
         p_answer, null, p_ref, coalesce(p_started, clock_timestamp())) r
+$$;
+
+-- Two begins in one call, in that order.
+create function t.begin2(p_who text, p_a text, p_b text)
+returns table (outcome text, decision text) language sql as $$
+    select b.outcome, b.decision from t.held h, interlock.effect_begin(
+        array[h.tenant, h.tenant], array[h.job, h.job],
+        array[h.attempt, h.attempt], array[h.fence, h.fence],
+        array[p_a, p_b], array['mute', 'mute'], array[null, null],
+        array[null, null]::bytea[], array[null, null]::uuid[]) b
+    where h.who = p_who
+    order by b.ord
+$$;
+
+-- An effect's open question: taken by one who looks, and answered.
+create table t.asked (name text primary key, id uuid);
+
+create function t.ask(p_name text) returns void language sql as $$
+    update interlock.checks set tries = 1, started_at = clock_timestamp(),
+        due_at = clock_timestamp() + interval '1 minute'
+    where target = (t.effect(p_name)).id;
+    insert into t.asked select p_name, c.id from interlock.checks c
+    where c.target = (t.effect(p_name)).id
+    on conflict (name) do update set id = excluded.id
+$$;
+
+create function t.answer(p_name text, p_answer text, p_ref text default null)
+returns table (outcome text, wake_kinds text[]) language sql as $$
+    select a.outcome, a.wake_kinds from t.asked x, interlock.checks_answer(
+        array[t.demo()], array[x.id], array[1], array[p_answer],
+        array[null], array[p_ref], array[null]) a
+    where x.name = p_name
 $$;
