@@ -398,6 +398,45 @@ begin
 end
 $$;
 
+-- effects_try(tenants, attempts): as effects_lock, but waits for nothing.
+-- Answers the attempts of which it did not get an effect.
+create or replace function interlock.effects_try(
+    p_tenant int[], p_attempt uuid[])
+returns uuid[]
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    v_got   uuid[];
+    v_busy  uuid[];
+begin
+    select array_agg(s.id) into v_got
+    from unnest(p_tenant, p_attempt) u (tenant, attempt)
+    cross join lateral (
+        select x.id, x.effect_id from interlock.sends x
+        where x.tenant = u.tenant and x.attempt_id = u.attempt
+            and x.outcome is null) s
+    cross join lateral (
+        select from interlock.effects x
+        where x.tenant = u.tenant and x.id = s.effect_id
+        for no key update skip locked) l;
+
+    select array_agg(u.attempt) into v_busy
+    from unnest(p_tenant, p_attempt) u (tenant, attempt)
+    cross join lateral (
+        select x.id from interlock.sends x
+        where x.tenant = u.tenant and x.attempt_id = u.attempt
+            and x.outcome is null) s
+    where v_got is null or s.id <> all (v_got);
+
+    return coalesce(v_busy, '{}');
+end
+$$;
+
 -- effects_go_on(tenant, key): an effect of this work key was settled: lets
 -- those go on that waited for it.  Caller holds the work; it ends with
 -- groups_settle (or groups_wake) for the groups.
@@ -464,4 +503,5 @@ revoke all on function interlock.effect_human(interlock.effects, text,
 revoke all on function interlock.send_over(interlock.effects,
     interlock.sends, text, text) from public;
 revoke all on function interlock.effects_lock(int[], uuid[]) from public;
+revoke all on function interlock.effects_try(int[], uuid[]) from public;
 revoke all on function interlock.effects_go_on(int, text) from public;

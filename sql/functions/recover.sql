@@ -7,9 +7,10 @@
 -- Locks: works FOR NO KEY UPDATE SKIP LOCKED, then leases by id FOR UPDATE
 -- SKIP LOCKED: it never waits, so several may run at once, and an owner that
 -- is renewing or completing just now wins.  What was expired is judged again
--- in the next statement, with a clock read after the locks.  Before them the
--- effects that these attempts are sending are locked, in their order, and
--- last the limit groups that got room, by name: for these it waits.
+-- in the next statement, with a clock read after the locks.  Effects that
+-- these attempts are sending come first and are skipped likewise, with their
+-- attempts.  Last the limit groups that got room, by name: only for these it
+-- waits, holding works, for somebody who waits for nothing more.
 --
 -- One row's trouble never stops the others.  The pass runs in one
 -- subtransaction (not one a row, and none while nothing is expired); if a row
@@ -148,6 +149,7 @@ declare
     v_i        int;
     l          interlock.leases;
     a          interlock.attempt_answer;
+    v_busy     uuid[];
     v_state    text;
     v_message  text;
 begin
@@ -155,9 +157,7 @@ begin
     groups := '{}';
     group_tenants := '{}';
 
-    -- Before the works, although effects come after them: from here on it
-    -- waits for nothing but the limit groups.
-    perform interlock.effects_lock(p_tenant, p_attempt);
+    v_busy := interlock.effects_try(p_tenant, p_attempt);
 
     for v_i in
         select w.i
@@ -169,6 +169,7 @@ begin
                 select from interlock.works x
                 where x.tenant = u.tenant and x.work_key = u.key
                 for no key update skip locked) y
+            where u.attempt <> all (v_busy)
             order by u.i) w
         cross join lateral (
             select from interlock.leases x
