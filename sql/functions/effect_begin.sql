@@ -46,6 +46,7 @@ as $$
 declare
     v_calls  interlock.effect_call[] := '{}';
     c        interlock.effect_call;
+    a        interlock.effect_answer;
     v_new    uuid[];
 begin
     perform set_config('synchronous_commit', 'on', true);
@@ -84,24 +85,20 @@ begin
         for no key update) l;
 
     foreach c in array v_calls loop
-        return next interlock.effect_begin_one(c, v_new);
+        a := interlock.effect_begin_one(c, v_new);
+        if a.decision = 'send' then
+            v_new := array_remove(v_new, a.effect_id);
+        end if;
+        return next a;
     end loop;
 
-    -- What was made for a lease that ended while we waited.
-    if cardinality(v_new) > 0 then
-        delete from interlock.effects e
-        where e.ctid = any (array(
-            select y.tid
-            from (select distinct u.tenant from unnest(p_tenant) u (tenant)
-                 ) t
-            cross join unnest(v_new) n (id)
-            cross join lateral (
-                select x.ctid as tid, x.open_send from interlock.effects x
-                where x.tenant = t.tenant and x.id = n.id
-                limit 1) y
-            where not exists (
-                select from interlock.sends s
-                where s.tenant = t.tenant and s.id = y.open_send)));
+    if v_new <> '{}' then
+        -- Made, and then the lease had ended while we waited.
+        foreach c in array v_calls loop
+            delete from interlock.effects x
+            where x.tenant = c.tenant and x.scope = c.scope
+                and x.name = c.name and x.id = any (v_new);
+        end loop;
     end if;
 end
 $$;

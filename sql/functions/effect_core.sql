@@ -469,9 +469,10 @@ begin
         groups := groups || r.groups;
     end loop;
 
+    -- Whichever stands first in the line now: who was held may have given way.
     perform from interlock.jobs j
     where j.tenant = p_tenant and j.work_key = p_key
-        and j.place = 'blocked' and j.waits_on = 'effects'
+        and j.place = 'blocked'
     limit 1;
     if found then
         select * into r from interlock.key_go_on(p_tenant, p_key);

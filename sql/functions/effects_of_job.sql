@@ -25,7 +25,6 @@ begin
         select * from interlock.sends x
         where x.tenant = p_tenant and x.attempt_id = l.attempt_id
             and x.outcome is null
-        order by x.id
     loop
         select * into strict e from interlock.effects x
         where x.tenant = p_tenant and x.id = s.effect_id;
