@@ -59,7 +59,8 @@ select is(pg_temp.put('x', d), want, d) from (values
     ('{"outcome_map":{"200":"fine"}}', 'field-invalid: "outcome_map" must '
      'say for "200" one of confirmed, failed, retry, unknown'),
     ('{"outcome_map":{"6xx":"failed"}}', 'field-invalid: "outcome_map" has '
-     '"6xx", which is neither a status (429) nor a class (4xx)'),
+     '"6xx", which is neither a status (429) nor a class (4xx), nor connect, '
+     'timeout, reset or truncated'),
     ('{"lookup":{"type":"smoke"}}', 'field-invalid: "lookup": "type" must '
      'be one of http, worker, none'),
     ('{"evidence":{"source":"stripe"}}', 'field-invalid: "evidence" needs '
