@@ -98,7 +98,12 @@ begin
             'when_completed', 'return', 'allow_fresh', true,
             'on_busy', case o when 'skip' then 'error' else 'skip' end,
             'limits', array['crm'])::text);
+        perform t.kind('z-' || replace(o, '_', '-'), json_build_object(
+            'overlap', o, 'max_waiting', 2, 'backoff', 0, 'on_lost',
+            case when random() < 0.5 then 'hold' else 'retry' end,
+            'effect_scope', 'work')::text);
     end loop;
+    perform t.providers();
     perform interlock.limit_put(t.demo(), 'crm', '{"capacity":3}');
 end
 $$;
@@ -106,7 +111,7 @@ $$;
 create function pg_temp.walk(p_steps int) returns text language plpgsql as $$
 declare
     v_kinds  text[] := (select array_agg(name order by name)
-                        from interlock.kinds where name ~ '^[xy]-');
+                        from interlock.kinds where name ~ '^[xyz]-');
     v_kind   text;
     v_key    text;
     v_pay    text;
@@ -115,6 +120,8 @@ declare
     v_bad    text := '';
     v_n      int := 0;
     v_seen   text[] := '{}';
+    v_job    uuid;
+    v_effect uuid;
     d        float8;
     e        json;
     a        record;
@@ -155,11 +162,31 @@ begin
                 (array['complete', 'complete', 'fail', 'release'])
                 [1 + floor(random() * 4)::int],
                 p_retryable => random() < 0.5);
-        elsif d < 0.95 then
+        elsif d < 0.93 then
             perform interlock.job_cancel(t.demo(), (
                 select id from interlock.jobs where kind = v_kind
                     and finished_at is null
                 order by random() limit 1), 'a', 'b', 1, 'c');
+        elsif d < 0.95 then
+            -- what is held, checked, failed or parked; or an effect
+            select id into v_job from interlock.jobs
+            where status in ('held', 'checking', 'failed', 'parked')
+            order by random() limit 1;
+            perform interlock.job_decide(t.demo(), v_job,
+                (array['retry', 'succeed', 'fail', 'release'])
+                [1 + floor(random() * 4)::int], null, 'a', 'b', 1, 'c');
+            select id into v_effect from interlock.effects
+            where state in ('unknown', 'needs_human')
+            order by random() limit 1;
+            perform interlock.effect_resolve(t.demo(), v_effect, 'happened',
+                'a', 'b', 1, 'c');
+        elsif d < 0.97 then
+            select 'w' || n into v_pay from generate_series(0, 5) n, t.held h,
+                interlock.leases l
+            where h.who = 'w' || n and l.attempt_id = h.attempt
+                and l.kind ~ '^z-'
+            order by random() limit 1;
+            perform t.begin(v_pay, 'e', 'mute') where v_pay is not null;
         else
             update interlock.leases set expires_at = least(expires_at,
                 clock_timestamp())

@@ -76,6 +76,49 @@ select is((select count(*)::int from interlock.kinds), 0,
 select is((select problem from pg_temp.put('{}', 'No Good')),
     'field-invalid', 'a bad name');
 
+-- What a lost job needs.
+select results_eq(
+    $$select problem, detail from pg_temp.put('{"on_lost":"check"}')$$,
+    $$values ('field-invalid', '"on_lost": "check" needs a result_check, '
+        'which says how to look for a result')$$, 'check needs a check');
+select results_eq(
+    format('select problem, left(detail, %s) from pg_temp.put(%L)',
+        length(b.detail), b.doc),
+    format('values (%L, %L)', 'field-invalid', b.detail), b.doc)
+from (values
+    ('{"on_lost":"wait"}', '"on_lost" must be one of retry, check, hold'),
+    ('{"result_check":"x"}', '"result_check": '),
+    ('{"result_check":{"type":"none"}}', '"result_check": '),
+    ('{"result_check":{"type":"worker","on_exhausted":"guess"}}',
+        '"result_check": '),
+    ('{"delivery_effects":"mail"}', '"delivery_effects" must be an array'),
+    ('{"delivery_effects":[""]}', '"delivery_effects" must be names'),
+    ('{"delivery_effects":["a\u0007"]}', '"delivery_effects" must be names'),
+    ('{"delivery_effects":["mail","mail"]}',
+        '"delivery_effects" names something twice'),
+    (format('{"delivery_effects":["%s"]}', repeat('x', 257)),
+        '"delivery_effects" must be names')) b (doc, detail);
+select is((select count(*)::int from interlock.kinds), 0,
+    'nothing was stored of these');
+select results_eq(
+    $$select doc::json ->> 'on_lost',
+          doc::json #>> '{result_check,found,equals,0}',
+          doc::json -> 'delivery_effects' ->> 0
+      from pg_temp.put('{"on_lost":"check","delivery_effects":["mail to x"],
+          "result_check":{"type":"http","url":"https://h/{job_id}",
+          "found":{"status":[200],"pointer":"/n","equals":[1.10]},
+          "not_found":{"status":[404]}}}', 'lost')$$,
+    $$values ('check', '1.10', 'mail to x')$$,
+    'kept as they were given, numbers too');
+select is((select doc::json ->> 'version' from pg_temp.put('{}', 'lost')), '1',
+    'and not changed by a change of nothing');
+select is((select doc::json ->> 'on_lost' from pg_temp.put(
+    '{"on_lost":"hold","result_check":null}', 'lost')), 'hold', 'hold');
+alter table interlock.kind_versions disable trigger user;
+delete from interlock.kind_versions;
+delete from interlock.kinds;
+alter table interlock.kind_versions enable trigger user;
+
 -- Defaults.
 select is((select problem from pg_temp.put('{}')), null, 'a kind by default');
 select results_eq(

@@ -199,6 +199,28 @@ select results_eq(
       from interlock.job_cancel(t.demo(), t.rid(3), 'who', 'no', 1, 'op') c$$,
     $$values ('canceled', array[t.rid(3)])$$, 'a held one is canceled at once');
 
+-- What is held is not replaced.
+select t.kind('rep', '{"overlap":"replace","on_lost":"hold"}');
+select submit.ord from t.submit('rep', 'x:1', 'A', id => 51);
+select t.take('w1', 'rep');
+select pg_temp.lose('w1');
+select results_eq(
+    $$select e.doc::json ->> 'decision', e.doc::json ->> 'reason',
+          e.doc::json ->> 'why'
+      from interlock.explain(t.demo(), 'rep', '{"work_key":"x:1"}') e$$,
+    $$values ('buffered', 'active_held', 'overlap replace, but what became '
+        'of the active job is not known yet (held): this one waits for that')$$,
+    'explain says so');
+select results_eq(
+    $$select decision, reason from t.submit('rep', 'x:1', 'B', id => 52)$$,
+    $$values ('buffered', 'active_held')$$, 'a replacement waits');
+select results_eq(
+    $$select x ->> 'status', x ->> 'error' from interlock.work_get(t.demo(),
+          'x:1') g, json_array_elements(g.doc::json -> 'active') x$$,
+    $$values ('held', 'lease expired')$$, 'as the work shows');
+select is((select count(*)::int from interlock.jobs_list(t.demo(), null,
+    'held', null, null, null, 99, null)), 1, 'and the list of held jobs');
+
 -- A job asked to end, or replaced, is neither held nor checked.
 select submit.ord from t.submit('hold', 'h:4', id => 4);
 select t.take('w1', 'hold');

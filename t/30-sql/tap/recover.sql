@@ -92,6 +92,30 @@ select is((select count(*)::int from interlock.recover(20)), 1,
 select is_empty('select * from interlock.recovery_troubles',
     'and the note too');
 
+-- Many of them, wherever they stand: one pass does all the others.
+select submit.ord from generate_series(101, 140) x,
+    t.submit('free', 'p:' || x, id => x);
+select count(*) from t.claim('free', 99);
+update interlock.leases set expires_at = clock_timestamp();
+update interlock.jobs set kind_version = 99
+where id between t.rid(101) and t.rid(140)
+    and ascii(substr(md5(id::text), 1, 1)) % 3 = 0;
+create temp table done as select * from interlock.recover(99);
+select is((select count(*)::int from done),
+    (select count(*)::int from interlock.jobs
+     where kind = 'free' and status = 'queued' and attempts > 0),
+    'all but the poisoned ones are recovered');
+select cmp_ok((select count(*)::int from interlock.leases), '>', 5,
+    'which are several');
+select is((select count(*)::int from interlock.recovery_troubles
+           where times = 1), (select count(*)::int from interlock.leases),
+    'each is noted once');
+update interlock.recovery_troubles set next_try = clock_timestamp();
+update interlock.jobs set kind_version = 1 where kind_version = 99;
+select cmp_ok((select count(*)::int from interlock.recover(99)), '>', 5,
+    'and recovered later');
+select is_empty('select * from interlock.leases', 'all of them');
+
 select is_empty('select * from t.violations', 'nothing is violated');
 select * from finish();
 rollback;
