@@ -15,6 +15,7 @@
 #include "log.h"
 #include "metrics.h"
 #include "park.h"
+#include "seal.h"
 #include "server.h"
 
 
@@ -251,6 +252,10 @@ il_sweep_main(void *arg)
             if (link.db != NULL && il_db_is_open(link.db)) {
                 il_sweep_passes(&link, &il_sweeps[i]);
             }
+        }
+
+        if (link.db != NULL && il_db_is_open(link.db)) {
+            il_seal(&link);
         }
 
         if (link.db != NULL && il_db_is_open(link.db)
