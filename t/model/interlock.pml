@@ -131,7 +131,7 @@ working:
         sends = 1;
         new_send();
         armed[me] = false }         /* it does not know that it may */
-        goto working
+        goto asked
     :: atomic { MAY_BEGIN && eff == refused && round < ROUNDS ->
         round++;
         sends = 1;
@@ -214,6 +214,15 @@ finished:
     goto end_idle;
 
 #if EFFECT
+asked:                              /* no answer: the same begin once more */
+    if
+    :: atomic { (MAY_BEGIN && eff == intended && send_id == my) ->
+        armed[me] = true }
+        goto send
+    :: atomic { !(MAY_BEGIN && eff == intended && send_id == my) -> skip }
+        goto working
+    fi;
+
 send:                               /* it holds the answer "send" */
     if
     :: atomic { crashes > 0 -> crashes--; armed[me] = false; FORGET }
