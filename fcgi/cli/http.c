@@ -82,6 +82,12 @@ il_http_on_header(char *data, size_t size, size_t n, void *ctx)
             a->decision[v.len] = '\0';
         }
 
+    } else if (il_http_value(line, "Interlock-Next:", &v)) {
+        if (v.len < sizeof(a->next)) {
+            memcpy(a->next, v.data, v.len);
+            a->next[v.len] = '\0';
+        }
+
     } else if (il_http_value(line, "Date:", &v) && v.len < sizeof(text)) {
         memcpy(text, v.data, v.len);
         text[v.len] = '\0';

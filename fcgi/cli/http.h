@@ -21,6 +21,7 @@ typedef struct {
     int64_t   retry_after;          /* seconds; -1: not said */
     int64_t   date;                 /* Unix seconds of Date; -1: not said */
     char      decision[32];         /* Interlock-Decision */
+    char      next[80];             /* Interlock-Next */
     char      error[CURL_ERROR_SIZE + 64];  /* if status is 0 */
 } il_answer_http_t;
 
