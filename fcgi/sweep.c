@@ -111,6 +111,8 @@ static const il_sweep_t  il_sweeps[] = {
     { "select * from interlock.effects_overdue($1)", IL_EFFECTS_LIMIT,
       IL_EFFECTS_LIMIT, "effects became unknown, or a human's",
       IL_MT_MAX },
+    { "select * from interlock.effects_evidence($1)", IL_EFFECTS_LIMIT,
+      IL_EFFECTS_LIMIT, "effects were told by webhooks", IL_MT_MAX },
     { "select * from interlock.checks_hand_out($1)", IL_CHECKS_LIMIT,
       IL_CHECKS_LIMIT, NULL, IL_MT_MAX },
     { "select * from interlock.checks_unanswered($1)", IL_CHECKS_LIMIT,

@@ -319,6 +319,7 @@ begin
 
     if e.state = 'failed' then
         e.round := e.round + 1;
+        e.provider_ref := null;
         e.digest := c.digest;
         e.sends := 0;
         e.first_sent := v_now;

@@ -268,6 +268,7 @@ begin
 
     e.state := 'unknown';
     e.seq := e.seq + 1;
+    e.provider_ref := coalesce(w.provider_ref, e.provider_ref);
     e.open_send := null;
     e.open_until := null;
     e.unknown_since := coalesce(e.unknown_since, v_now);

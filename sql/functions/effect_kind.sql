@@ -273,6 +273,7 @@ begin
         update interlock.effect_kinds x
         set version = v_new.version, deleted = false
         where x.tenant = p_tenant and x.name = p_name;
+        perform interlock.evidence_from(p_tenant, p_name, v_new.evidence);
     end if;
 
     return query select null::text, null::text,
@@ -423,6 +424,7 @@ begin
 
     update interlock.effect_kinds k set deleted = true
     where k.tenant = p_tenant and k.name = p_name;
+    perform interlock.evidence_from(p_tenant, p_name, null);
 
     return query select null::text, null::text;
 end

@@ -189,7 +189,8 @@ begin
     perform set_config('session_replication_role', 'replica', true);
     truncate interlock.effects, interlock.sends, interlock.effects_history,
         interlock.effects_chain, interlock.effects_chain_ends,
-        interlock.effect_tallies,
+        interlock.effect_tallies, interlock.evidence_sources,
+        interlock.evidence_queue,
         interlock.effect_kinds, interlock.effect_kind_versions,
         interlock.checks, interlock.check_answers;
     truncate interlock.jobs, interlock.works, interlock.requests,

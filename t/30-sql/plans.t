@@ -194,6 +194,9 @@ $c->psql(q{
     select interlock.audit_effects(t.demo(), 'e:1');
     select interlock.audit_effects_final(t.demo(), 'e:1');
     select interlock.effects_seal(array_agg(tenant), array_agg(n), array_agg(history_id), array_agg(coalesce(prev, '\\x')), array_agg(sha256(canonical))) from interlock.effects_unsealed(9);
+    select t.submit('new', 'n:hook', json_build_object('e', (t.effect('d')).id, 't', 'y')::text, source => 'stripe');
+    select interlock.effects_evidence(9);
+    select t.effect_kind('told', '{"evidence":null}');
     select interlock.effects_chain(t.demo(), 0, 9);
     select interlock.effects_chain_rest(t.demo(), 0, 9);
 });
@@ -204,7 +207,7 @@ my %whole = (
     'recovery_troubles recover' => 1,
 );
 
-my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|sent|asked|pg_\w+|tenants|kinds|kind_versions|installation|migrations|limits)$/;
+my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evidence_sources|evidence_queue|sent|asked|pg_\w+|tenants|kinds|kind_versions|installation|migrations|limits)$/;
 # By the tenant alone on purpose: a bounded look at the tenant's queue, and
 # operators' rare calls about the groups of a limit; and the tests' helpers.
 my $meant = qr/limit p_bound|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)/;

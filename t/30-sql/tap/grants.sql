@@ -27,6 +27,7 @@ insert into service values
     ('effects_chain_rest'),
     ('effects_seal'),
     ('effects_unsealed'),
+    ('effects_evidence'),
     ('expire'),
     ('explain'),
     ('finish'),
