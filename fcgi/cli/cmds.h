@@ -15,6 +15,7 @@ extern const il_cmd_t  il_cmd_cancel;
 extern const il_cmd_t  il_cmd_decide;
 extern const il_cmd_t  il_cmd_redrive;
 extern const il_cmd_t  il_cmd_audit;
+extern const il_cmd_t  il_cmd_audit_verify;
 extern const il_cmd_t  il_cmd_work;
 extern const il_cmd_t  il_cmd_progress;
 extern const il_cmd_t  il_cmd_verify;

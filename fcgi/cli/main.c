@@ -26,6 +26,7 @@ static const il_cmd_t *const  il_cmds[] = {
     &il_cmd_cancel,
     &il_cmd_decide,
     &il_cmd_redrive,
+    &il_cmd_audit_verify,
     &il_cmd_audit,
     &il_cmd_work,
     &il_cmd_progress,

@@ -81,13 +81,70 @@ for my $k (0 .. $#rows) {
 }
 is($bad, 0, 'every hash is that of b2sum, over the one before');
 
-# A row that is changed afterwards shows.
-$i->psql("set session_replication_role = replica;
-    update interlock.effects_history set detail = 'nothing' where id = $rows[5][4]");
-my ($changed) = $i->sql("select encode(c.canonical, 'hex')
-    from interlock.effects_chain((select id from interlock.tenants
-        where name = 'demo'), 5, 1) c");
-isnt($changed->[0], $rows[5][3], 'a changed row is another text');
+# interlock audit verify says the same, and finds what was done to it.
+sub verify {
+    my (@args) = @_;
+
+    return $i->cli('audit', 'verify', '--tenant', 'demo', '--dsn-file', "$i->{dir}/dsn",
+        '--json', @args);
+}
+
+# tampered(what, sql, undo): what verify says after it
+sub tampered {
+    my ($sql, $undo) = @_;
+
+    $i->psql("set session_replication_role = replica; $sql");
+    my $found = verify();
+    $i->psql("set session_replication_role = replica; $undo");
+    is($found->{code}, 1, "found: $sql") or diag($found->{err});
+    return join ' ', map { $found->{json}{$_} } qw(trouble link history_id);
+}
+
+my ($links, $end) = (scalar(@rows), $rows[-1][2]);
+my $good = verify();
+is($good->{code}, 0, 'verify: all is well') or diag($good->{err});
+is_deeply($good->{json}, { tenant => 'demo', links => $links, unsealed => 0, hash => $end,
+    trouble => undef }, 'and how many');
+like($i->cli('audit', 'verify', '--tenant', 'demo', '--dsn-file', "$i->{dir}/dsn")->{out},
+    qr/^demo: $links rows as they were written, 0 not sealed yet\n$links:$end\n$/, 'in words');
+
+my ($n, $id) = ($rows[5][0], $rows[5][4]);
+my $history = "update interlock.effects_history set";
+is(tampered("$history detail = coalesce(detail, '') || '!' where id = $id",
+    "$history detail = nullif(rtrim(detail, '!'), '') where id = $id"),
+    "a row was changed $n $id", 'a changed row');
+for ([ $n, $id, 'a row that is not there' ], [ $links, $rows[-1][4], 'the last one' ]) {
+    my ($link, $row, $what) = @$_;
+    is(tampered("$history tenant = -tenant where id = $row",
+        "$history tenant = -tenant where id = $row"), "a row was removed $link $row", $what);
+}
+my $copy = 'insert into interlock.effects_history overriding system value select (h).* from '
+    . "(select jsonb_populate_record(x, '{\"id\":-1}') h from interlock.effects_history x "
+    . "where id = $id) y";
+is(tampered($copy, 'delete from interlock.effects_history where id = -1'),
+    'a row was put in 0 -1', 'a row between others');
+my $chain = 'update interlock.effects_chain set';
+for ([ $n, 'a link' ], [ $links, 'the last one' ]) {
+    my ($link, $what) = @$_;
+    is(tampered("$chain tenant = -tenant where n = $link",
+        "$chain tenant = -tenant where n = $link"), "a link is missing $link 0", $what);
+}
+is(tampered("$chain hash = decode(repeat('ab', 32), 'hex') where n = $n",
+    "$chain hash = decode('$rows[5][2]', 'hex') where n = $n"),
+    "a row was changed $n $id", 'another hash');
+is(verify()->{code}, 0, 'all is well again');
+
+# A chain that was made anew fits; but not what was written down.
+is(verify('--known', "$n:$rows[5][2]")->{code}, 0, 'a known link');
+my $other = verify('--known', "$n:" . 'ab' x 32);
+is($other->{code}, 1, 'another one');
+is($other->{json}{trouble}, 'the link is not the one that was known', 'is said so');
+is(verify('--known', ($links + 1) . ":$end")->{json}{trouble},
+    'the link that was known is not there', 'one that is not there');
+is(verify('--known', $_)->{code}, 64, "$_ is none")
+    for 'x', '1:', "0:$end", "1:${end}0", ":$end";
+is($i->cli('audit', 'verify', '--tenant', 'nobody', '--dsn-file', "$i->{dir}/dsn")->{code}, 66,
+    'no such tenant');
 
 $i->check_sql;
 
