@@ -37,7 +37,8 @@ select j.tenant, j.id, j.kind, j.kind_version, j.work_key, j.version,
     j.priority, j.run_at, j.deadline, j.attempts, j.created_at, j.started_at,
     j.finished_at, j.retry_at, j.error, j.user_message, j.log_url,
     j.result_url, j.revision, j.superseded_by, j.rerun_of, j.ending,
-    j.revoked_by, j.groups, j.limited_by, j.expire_at
+    j.revoked_by, j.groups, j.limited_by, j.expire_at, j.waits_on,
+    j.attempts_base, j.retry_since, j.revivals, j.assignee
 from interlock.jobs j;
 
 create or replace view interlock.audit_leases as
@@ -50,12 +51,13 @@ create or replace view interlock.audit_attempts as
 select a.tenant, a.id, a.job_id, a.kind, a.work_key, a.fence, a.attempt,
     a.worker, a.granted_at, a.ended_at, a.renewals, a.call, a.status,
     a.revision, a.retry_at, a.error, a.retryable, a.user_message, a.log_url,
-    a.step
+    a.step, a.max_gap_ms, a.waited_ms
 from interlock.attempts a;
 
 create or replace view interlock.audit_results as
 select r.tenant, r.work_key, r.revision, r.job_id, r.attempt_id, r.fence,
-    r.version, r.result_url, r.processed, r.failed, r.published, r.created_at
+    r.version, r.result_url, r.processed, r.failed, r.published,
+    r.created_at, r.origin
 from interlock.results r;
 
 create or replace view interlock.audit_limits as
@@ -64,7 +66,7 @@ from interlock.limits l;
 
 create or replace view interlock.audit_actions as
 select a.tenant, a.id, a.at, a.what, a.target, a.token_id, a.token_name,
-    a.requested_by, a.reason, a.detail
+    a.requested_by, a.reason, a.detail, a.work_key
 from interlock.actions a;
 
 create or replace view interlock.audit_publications as
@@ -108,6 +110,22 @@ from interlock.effects_chain c;
 grant select on interlock.audit_effect_kinds, interlock.audit_effects,
     interlock.audit_sends, interlock.audit_effects_history,
     interlock.audit_effects_chain to interlock_audit;
+
+create or replace view interlock.audit_refused_results as
+select r.tenant, r.attempt_id, r.job_id, r.work_key, r.fence, r.refusal,
+    r.result_url, r.processed, r.failed, r.at
+from interlock.refused_results r;
+
+create or replace view interlock.audit_redrives as
+select p.tenant, p.id as plan_id, p.created_at, p.expires_at, p.filter,
+    p.count, p.requested_by, p.reason, p.token_id, p.token_name, j.n,
+    j.job_id, j.outcome
+from interlock.redrive_plans p
+left join interlock.redrive_jobs j on j.tenant = p.tenant
+    and j.plan_id = p.id;
+
+grant select on interlock.audit_refused_results, interlock.audit_redrives
+    to interlock_audit;
 
 grant select on interlock.audit_limits, interlock.audit_actions,
     interlock.audit_publications to interlock_audit;

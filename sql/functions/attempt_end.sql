@@ -18,7 +18,9 @@
 -- A job that would run again while another one of its key waits under
 -- buffer_one or replace does not: the waiting one takes over and it ends
 -- superseded (not for unclaim, which undoes).  In a line (buffer_all) and
--- before the one of buffer_first it keeps the head.  One that would run again
+-- before the one of buffer_first it keeps the head; so it does where only its
+-- own retry can go on: the waiting one is held back by an effect that the
+-- retry may send again under the same key.  One that would run again
 -- while effects of it are unsettled that its own retry may not repeat is
 -- checking until they are settled.  A job asked to end ends canceled instead
 -- of any of this, a replaced one superseded.
@@ -275,32 +277,42 @@ end
 $$;
 
 -- twin_of(j): the job that takes over when j would run again: one that waits
--- first in line, under buffer_one or replace.  Null: j keeps the head.
--- Reads only; the caller holds the work.
+-- first in line, under buffer_one or replace.  Null: j keeps the head; also if
+-- the one that waits is held back by an effect that only j's own retry may
+-- send again.  Reads only; the caller holds the work.
 create or replace function interlock.twin_of(j interlock.jobs) returns uuid
 language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
+declare
+    b  interlock.jobs;
 begin
     if not j.exclusive then
         return null;
     end if;
 
-    return (
-        select x.id from interlock.jobs x
-        where x.tenant = j.tenant and x.work_key = j.work_key
-            and x.place = 'blocked' and not x.in_line
-            and not exists (
-                select from interlock.jobs y
-                where y.tenant = x.tenant and y.work_key = x.work_key
-                    and y.place = 'blocked' and y.turn < x.turn)
-            and (select v.overlap <> 'buffer_first'
-                 from interlock.kind_versions v
-                 where v.tenant = x.tenant and v.name = x.kind
-                     and v.version = x.kind_version)
-        limit 1);
+    select * into b from interlock.jobs x
+    where x.tenant = j.tenant and x.work_key = j.work_key
+        and x.place = 'blocked'
+    order by x.turn limit 1;
+
+    if not found or b.in_line or exists (
+        select from interlock.kind_versions v
+        where v.tenant = b.tenant and v.name = b.kind
+            and v.version = b.kind_version and v.overlap = 'buffer_first')
+    then
+        return null;
+    end if;
+
+    if interlock.effects_hold_key(b.tenant, b.work_key, b)
+        and not interlock.effects_unsettled(j.tenant, j)
+    then
+        return null;
+    end if;
+
+    return b.id;
 end
 $$;
 

@@ -5,6 +5,7 @@
 -- Functions whose answers gain columns: they are made anew by their files.
 drop function if exists interlock.claim(uuid[], int[], text[], text[],
     int[]);
+drop function if exists interlock.is_time(text);
 
 
 -- Jobs.

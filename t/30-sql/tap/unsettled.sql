@@ -161,6 +161,22 @@ select results_eq(
 select is(pg_temp.job(23), 'superseded', 'its retry meets a waiting twin');
 select is(pg_temp.job(24), 'queued ready', 'which runs');
 
+-- What only its own retry may send again, it does, whoever waits.
+select t.take('w', 'one');
+select t.begin('w', 'charge', 'keys');
+select submit.ord from t.submit('one', 'o:1', 'E', id => 25);
+select t.expire('w');
+select is((select status from interlock.recover(9)), 'queued',
+    'lost with an effect that its provider knows by its key: it runs again');
+select is(pg_temp.job(25), 'queued blocked', 'before the one that waits');
+select t.take('w', 'one');
+select is((select decision from t.begin('w', 'charge', 'keys')), 'send',
+    'sends it again');
+select outcome from t.outcome('w', 'charge', 'confirmed');
+select is((select status from t.finish('w', 'fail')), 'superseded',
+    'and then gives way');
+select is(pg_temp.job(25), 'queued ready', 'to the one that waits');
+
 -- skip: the answer is the active one.
 select submit.ord from t.submit('skip', 's:1', id => 31);
 select is(pg_temp.sends('w', 'skip', 'page', 'lost'), 'checking', 'checking');
