@@ -279,6 +279,8 @@ il_health_lanes(il_buf_t *b)
         { "claim", &il_srv.claim },
         { "lease", &il_srv.lease },
         { "finish", &il_srv.finish },
+        { "begin", &il_srv.begin },
+        { "outcome", &il_srv.outcome },
         { "look", &il_srv.look },
         { "read", &il_srv.read }
     };

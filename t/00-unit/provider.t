@@ -140,6 +140,22 @@ is(status($s4), 200, 'the first one is answered');
 is(post('h', 'h4')->{headers}{'idempotent-replayed'}, 'true',
     'and its key kept');
 
+# By reference
+
+$p->next_for('mine', 'hang', 402);
+my $s5 = later('mine', 'r1');
+is(post('other', 'r2')->{status}, 200, 'a step for one reference only');
+$p->next('hang');
+my $s6 = later('other', 'r3');
+$p->wait_for_waiting(2);
+is($p->release_for('mine', 'go'), 1, 'that one goes on');
+is(status($s5), 200, 'and is answered');
+is(scalar $p->waiting, 1, 'another hangs on');
+is(post('mine', 'r4')->{status}, 402, 'its next step');
+$p->release('drop');
+is(status($s6), 0, 'the other is given up');
+is($p->done('other'), 1, 'and not done');
+
 # Looking up
 
 is(request(GET => '/charges/h', undef)->{json}{count}, 3, 'by reference');
@@ -149,7 +165,7 @@ is(request(GET => '/charges/none', undef)->{status}, 404, 'not there');
 $p->look(503, 'drop');
 is(request(GET => '/charges/h', undef)->{status}, 503, 'it may refuse');
 is(request(GET => '/charges/h', undef)->{status}, 599, 'or say nothing');
-is($p->done, 3, 'looking does nothing');
+is($p->done, 5, 'looking does nothing');
 
 # A key means nothing
 

@@ -144,7 +144,13 @@ sub step {
 # next(steps…): what becomes of the next effects asked for, in order; when
 # they are used up it is `act` again.  look: the same for look-ups, of which
 # `act` answers and nothing else is done.
+# next_for: of the next effects with that reference, before all others.
 sub next { my $s = shift; $s->tell(next => 'effect', map { step($_) } @_) }
+sub next_for {
+    my ($s, $reference, @steps) = @_;
+
+    $s->tell(next => "effect $reference", map { step($_) } @steps);
+}
 sub look { my $s = shift; $s->tell(next => 'look', map { step($_) } @_) }
 
 # record: what was done, in order: { n, id, reference, key, method, path,
@@ -182,10 +188,17 @@ sub wait_for_waiting {
 
 # release('go' or 'drop', n): what hangs goes on, or its connection is closed
 # (what hangs before acting is then not done); the first n, or all.
+# release_for(reference, how): all of that reference.  How many there were.
 sub release {
     my ($self, $how, $n) = @_;
 
     return $self->tell(release => $how // 'go', $n // 0);
+}
+
+sub release_for {
+    my ($self, $reference, $how) = @_;
+
+    return $self->tell(release => $how // 'go', 0, $reference);
 }
 
 # honours(0 or 1): from now on.  forget: every key so far (its window ended).
@@ -282,9 +295,15 @@ sub obey {
     } elsif ($what eq 'waiting') {
         return [ map { $_->{heard} } @{ $s->{waiting} } ];
     } elsif ($what eq 'release') {
-        my ($how, $max) = @rest;
-        my @go = splice @{ $s->{waiting} }, 0,
-            $max || scalar @{ $s->{waiting} };
+        my ($how, $max, $reference) = @rest;
+        my (@go, @stay);
+        for my $r (@{ $s->{waiting} }) {
+            my $is = (!defined $reference
+                || ($r->{heard}{reference} // '') eq $reference)
+                && (!$max || @go < $max);
+            push @{ $is ? \@go : \@stay }, $r;
+        }
+        $s->{waiting} = \@stay;
         go_on($s, $_, $how) for @go;
         return scalar @go;
     } elsif ($what eq 'honours') {
@@ -383,8 +402,9 @@ sub request {
     push @{ $s->{heard} }, $heard;
 
     my $look = $method =~ /^(?:GET|HEAD)$/;
-    my $plan = shift @{ $s->{plan}{ $look ? 'look' : 'effect' } }
-        // $STEPS{act};
+    my $own = $s->{plan}{ 'effect ' . ($heard->{reference} // '') };
+    my $plan = shift @{ $look ? $s->{plan}{look}
+        : $own && @$own ? $own : $s->{plan}{effect} } // $STEPS{act};
     my $r = { conn => $c, heard => $heard, plan => $plan, look => $look };
     return go_on($s, $r, 'go') if ($plan->{wait} // '') ne 'before';
     $s->{keys}{$key} //= { busy => 1, body => $body }
