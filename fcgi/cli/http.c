@@ -404,6 +404,7 @@ il_http_exit(const il_answer_http_t *a)
         return rc;
 
     case 408:
+    case 412:
     case 429:
     case 503:
         return EX_TEMPFAIL;
