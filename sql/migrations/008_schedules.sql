@@ -1,4 +1,4 @@
--- 007_schedules.sql: schedules, the slots that they expect, and gaps.
+-- 008_schedules.sql: schedules, the slots that they expect, and gaps.
 --
 -- The row of a schedule is the lock for everything about it: its state, its
 -- slots, its gaps.  It comes before all other locks but that of a plan.
