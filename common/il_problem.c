@@ -134,7 +134,7 @@ static const il_problem_row_t  il_problems[] = {
 
     [IL_P_DECISION_NOT_POSSIBLE] =
         { 409, il_string("decision-not-possible"),
-          il_string("The job's status does not allow this decision") },
+          il_string("The state does not allow this decision") },
 
     [IL_P_PLAN_EXPIRED] =
         { 409, il_string("plan-expired"),
@@ -192,12 +192,8 @@ static const il_problem_row_t  il_problems[] = {
         { 409, il_string("check-not-possible"),
           il_string("The effect can not be looked up") },
 
-    [IL_P_GAP_CLOSED] =
-        { 409, il_string("gap-closed"),
-          il_string("The gap is not open any more") },
-
-    [IL_P_PRUNED] =
-        { 410, il_string("pruned"),
+    [IL_P_WORK_PRUNED] =
+        { 410, il_string("work-pruned"),
           il_string("What is known of this work was pruned") },
 
     [IL_P_IMPACT_CHANGED] =

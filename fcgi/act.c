@@ -1,33 +1,27 @@
 /*
  * act.c: what an operator does to jobs and works: cancel, decide, redrive,
- * publish.  Who (the token, and the name given), and why, is stored by the
- * database in the same transaction, under an id that the call gets before its first try: after a
- * lost COMMIT the second try finds what the first one did.
+ * publish.  Who, and why, is stored by the database in the same transaction.
  */
 
-#include "body.h"
 #include "buf.h"
 #include "doc.h"
 #include "il_uuid.h"
-#include "park.h"
 #include "route.h"
 #include "server.h"
+#include "who.h"
 
 
-#define IL_TEXT_MAX      1024
 #define IL_REDRIVE_STEP  500        /* jobs in one transaction */
 
 
 typedef struct {
-    uint8_t   call[IL_UUID_BYTES];
+    il_who_t  who;
     uint8_t   job_id[IL_UUID_BYTES];
     uint8_t   plan_id[IL_UUID_BYTES];
     int64_t   revision;
     il_str_t  action;
-    il_str_t  assignee;
+    il_str_t  assignee;            /* data NULL: none */
     il_str_t  filter;              /* JSON */
-    il_str_t  requested_by;        /* data NULL: none; so below */
-    il_str_t  reason;
 } il_act_t;
 
 
@@ -49,45 +43,9 @@ il_act_new(il_req_t *r, il_act_t **a, const char *sql, const char *signature,
         return NULL;
     }
 
-    il_uuid7((*a)->call, (uint64_t) il_wall_ms());
     d->more = *a;
 
     return d;
-}
-
-
-/* requested_by and reason, and what else the action has. */
-
-static int
-il_act_read(il_req_t *r, il_act_t *a, il_field_t *in, size_t n, int empty)
-{
-    if (il_body_fields(r, in, n, empty) != 0
-        || il_body_string(r, &in[0], IL_TEXT_MAX, &a->requested_by) != 0
-        || il_body_string(r, &in[1], IL_TEXT_MAX, &a->reason) != 0)
-    {
-        return -1;
-    }
-
-    return 0;
-}
-
-
-/* A decision is nobody's without a name, and none without a reason. */
-
-static int
-il_act_who(il_req_t *r, const il_act_t *a)
-{
-    if (a->requested_by.len == 0) {
-        il_body_invalid(r, "requested_by", "is missing");
-        return -1;
-    }
-
-    if (a->reason.len == 0) {
-        il_body_invalid(r, "reason", "is missing");
-        return -1;
-    }
-
-    return 0;
 }
 
 
@@ -98,11 +56,8 @@ il_act_put_who(il_doc_t *d, il_db_args_t *args)
 {
     il_act_t  *a = d->more;
 
-    il_db_put_text(args, args->n - 5, a->requested_by);
-    il_db_put_text(args, args->n - 4, a->reason);
-    il_db_put_big(args, args->n - 3, d->r->who.token_id);
-    il_db_put_text(args, args->n - 2, il_cstr(d->r->who.token_name));
-    il_db_put_uuid(args, args->n - 1, a->call);
+    il_who_put(args, args->n - 5, d->r, &a->who);
+    il_db_put_uuid(args, args->n - 1, a->who.call);
 }
 
 
@@ -127,15 +82,14 @@ il_act_cancel(il_req_t *r)
     il_act_t    *a;
     il_doc_t    *d;
     il_field_t   in[] = {
-        { .name = "requested_by", .types = IL_T_STRING },
-        { .name = "reason", .types = IL_T_STRING }
+        IL_WHO_FIELDS
     };
 
     d = il_act_new(r, &a, "select * from interlock.job_cancel("
                    "$1, $2, $3, $4, $5, $6, $7)", "IUTTLTU",
                    il_act_put_cancel, il_doc_problem_done);
 
-    if (d == NULL || il_act_read(r, a, in, 2, 1) != 0) {
+    if (d == NULL || il_who_read(r, &a->who, in, 2, 1) != 0) {
         return;
     }
 
@@ -192,8 +146,7 @@ il_act_decide(il_req_t *r)
     il_act_t    *a;
     il_doc_t    *d;
     il_field_t   in[] = {
-        { .name = "requested_by", .types = IL_T_STRING },
-        { .name = "reason", .types = IL_T_STRING },
+        IL_WHO_FIELDS,
         { .name = "action", .types = IL_T_STRING },
         { .name = "assignee", .types = IL_T_STRING }
     };
@@ -202,9 +155,9 @@ il_act_decide(il_req_t *r)
                    "$1, $2, $3, $4, $5, $6, $7, $8, $9)", "IUTTTTLTU",
                    il_act_put_decide, il_doc_problem_done);
 
-    if (d == NULL || il_act_read(r, a, in, 4, 0) != 0
-        || il_body_string(r, &in[2], IL_TEXT_MAX, &a->action) != 0
-        || il_body_string(r, &in[3], IL_TEXT_MAX, &a->assignee) != 0)
+    if (d == NULL || il_who_read(r, &a->who, in, 4, 0) != 0
+        || il_body_string(r, &in[2], IL_WHO_MAX, &a->action) != 0
+        || il_body_string(r, &in[3], IL_WHO_MAX, &a->assignee) != 0)
     {
         return;
     }
@@ -215,7 +168,7 @@ il_act_decide(il_req_t *r)
         return;
     }
 
-    if (il_act_who(r, a) != 0) {
+    if (il_who_demand(r, &a->who) != 0) {
         return;
     }
 
@@ -229,7 +182,10 @@ il_act_decide(il_req_t *r)
 }
 
 
-/* ----------------------------------------------------------------- redrive */
+/* ----------------------------------------------------------------- redrive
+ *
+ * What a step of a plan did stays done; the same call again goes on where one
+ * was cut off. */
 
 
 static void
@@ -240,10 +196,7 @@ il_act_put_plan(il_read_t *read, il_db_args_t *args)
 
     il_db_put_int(args, 0, d->r->who.tenant);
     il_db_put_text(args, 1, a->filter);
-    il_db_put_text(args, 2, a->requested_by);
-    il_db_put_text(args, 3, a->reason);
-    il_db_put_big(args, 4, d->r->who.token_id);
-    il_db_put_text(args, 5, il_cstr(d->r->who.token_name));
+    il_who_put(args, 2, d->r, &a->who);
 }
 
 
@@ -255,37 +208,8 @@ il_act_put_redrive(il_read_t *read, il_db_args_t *args)
 
     il_db_put_int(args, 0, d->r->who.tenant);
     il_db_put_uuid(args, 1, a->plan_id);
-    il_db_put_text(args, 2, a->requested_by);
-    il_db_put_text(args, 3, a->reason);
-    il_db_put_big(args, 4, d->r->who.token_id);
-    il_db_put_text(args, 5, il_cstr(d->r->who.token_name));
+    il_who_put(args, 2, d->r, &a->who);
     il_db_put_int(args, 6, IL_REDRIVE_STEP);
-}
-
-
-/* One step of a plan is done: the next, or the answer.  What a step did stays
- * done; the same call again goes on where one was cut off. */
-
-static void
-il_act_redriven(il_read_t *read, il_db_result_t *res, il_problem_e p)
-{
-    int64_t    remaining;
-    il_doc_t  *d = (il_doc_t *) read;
-
-    if (res != NULL && il_db_rows(res) > 0
-        && il_db_cell(res, 0, il_db_column(res, "problem")).data == NULL
-        && il_db_cell_int(res, 0, il_db_column(res, "remaining"),
-                          &remaining) == 0
-        && remaining > 0)
-    {
-        il_park_hint_kinds(d->r->who.tenant,
-                           il_db_cell(res, 0,
-                                      il_db_column(res, "wake_kinds")));
-        il_doc_queue(d);
-        return;
-    }
-
-    il_doc_problem_done(read, res, p);
 }
 
 
@@ -296,8 +220,7 @@ il_act_redrive(il_req_t *r)
     il_doc_t    *d;
     il_str_t     plan;
     il_field_t   in[] = {
-        { .name = "requested_by", .types = IL_T_STRING },
-        { .name = "reason", .types = IL_T_STRING },
+        IL_WHO_FIELDS,
         { .name = "filter", .types = IL_T_OBJECT },
         { .name = "plan_id", .types = IL_T_STRING }
     };
@@ -306,8 +229,8 @@ il_act_redrive(il_req_t *r)
                    "$1, $2, $3, $4, $5, $6)", "ITTTLT", il_act_put_plan,
                    il_doc_problem_done);
 
-    if (d == NULL || il_act_read(r, a, in, 4, 0) != 0
-        || il_body_string(r, &in[3], IL_TEXT_MAX, &plan) != 0)
+    if (d == NULL || il_who_read(r, &a->who, in, 4, 0) != 0
+        || il_body_string(r, &in[3], IL_WHO_MAX, &plan) != 0)
     {
         return;
     }
@@ -319,14 +242,14 @@ il_act_redrive(il_req_t *r)
                       "$1, $2, $3, $4, $5, $6, $7)";
         d->read.signature = "IUTTLTI";
         d->read.put = il_act_put_redrive;
-        d->read.done = il_act_redriven;
+        d->read.done = il_doc_again_done;
 
         if (in[2].seen) {
             il_body_invalid(r, "filter", "is that of the plan already");
             return;
         }
 
-        if (il_act_who(r, a) != 0) {
+        if (il_who_demand(r, &a->who) != 0) {
             return;
         }
 
@@ -374,8 +297,7 @@ il_act_publish(il_req_t *r)
     il_act_t    *a;
     il_doc_t    *d;
     il_field_t   in[] = {
-        { .name = "requested_by", .types = IL_T_STRING },
-        { .name = "reason", .types = IL_T_STRING },
+        IL_WHO_FIELDS,
         { .name = "revision", .types = IL_T_NUMBER }
     };
 
@@ -387,7 +309,7 @@ il_act_publish(il_req_t *r)
                    "$1, $2, $3, $4, $5, $6, $7, $8)", "ITITTLTU",
                    il_act_put_publish, il_doc_problem_done);
 
-    if (d == NULL || il_act_read(r, a, in, 3, 0) != 0
+    if (d == NULL || il_who_read(r, &a->who, in, 3, 0) != 0
         || il_body_int(r, &in[2], 1, INT32_MAX, &a->revision) != 0)
     {
         return;

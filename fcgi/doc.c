@@ -184,11 +184,32 @@ il_doc_put_tenant(il_read_t *read, il_db_args_t *args)
 
 
 void
-il_doc_list_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+il_doc_items(il_req_t *r, const il_db_result_t *res, size_t rows,
+    il_str_t next)
 {
     int        col;
     size_t     row;
     il_buf_t  *b;
+
+    col = il_db_column(res, "doc");
+    b = il_req_json(r, 200);
+    il_buf_puts(b, "{\"items\":[");
+
+    for (row = 0; row < rows; row++) {
+        il_buf_puts(b, row == 0 ? "" : ",");
+        il_buf_add(b, il_db_cell(res, row, col));
+    }
+
+    il_buf_puts(b, "],\"next\":");
+    il_buf_json_null(b, next);
+    il_buf_puts(b, "}");
+    il_req_done(r);
+}
+
+
+void
+il_doc_list_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+{
     il_doc_t  *d = (il_doc_t *) read;
 
     if (res == NULL) {
@@ -196,17 +217,36 @@ il_doc_list_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
         return;
     }
 
-    col = il_db_column(res, "doc");
-    b = il_req_json(d->r, 200);
-    il_buf_puts(b, "{\"items\":[");
+    il_doc_items(d->r, res, il_db_rows(res), il_str(NULL, 0));
+}
 
-    for (row = 0; row < il_db_rows(res); row++) {
-        il_buf_puts(b, row == 0 ? "" : ",");
-        il_buf_add(b, il_db_cell(res, row, col));
+
+void
+il_doc_page_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+{
+    size_t     rows;
+    il_doc_t  *d = (il_doc_t *) read;
+    il_str_t   next;
+
+    if (res == NULL) {
+        il_req_fail_item(&d->r->item, p);
+        return;
     }
 
-    il_buf_puts(b, "],\"next\":null}");
-    il_req_done(d->r);
+    if (il_db_cell(res, 0, il_db_column(res, "problem")).data != NULL) {
+        il_doc_problem_done(read, res, p);
+        return;
+    }
+
+    rows = il_db_rows(res);
+    next = il_str(NULL, 0);
+
+    if (rows > (size_t) d->number) {
+        rows = (size_t) d->number;
+        next = il_db_cell(res, rows - 1, il_db_column(res, "cursor"));
+    }
+
+    il_doc_items(d->r, res, rows, next);
 }
 
 
@@ -242,6 +282,32 @@ il_kind_get(il_req_t *r)
 }
 
 
+static void
+il_doc_refuse(il_req_t *r, const il_db_result_t *res, il_str_t problem)
+{
+    il_str_t      after;
+    il_problem_e  p;
+
+    p = il_problem_find(problem);
+
+    if (p == IL_P_NONE) {
+        il_log(IL_LOG_ERROR, "%.*s: not known as a problem here",
+               (int) problem.len, problem.data);
+        p = IL_P_BAD_REQUEST;
+    }
+
+    after = il_db_cell(res, 0, il_db_column(res, "retry_after"));
+
+    if (after.data != NULL) {
+        il_req_header(r, "Retry-After", after);
+    }
+
+    il_req_problem_more(r, p,
+                        il_db_cell(res, 0, il_db_column(res, "detail")),
+                        il_str(NULL, 0));
+}
+
+
 void
 il_doc_problem_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 {
@@ -267,17 +333,7 @@ il_doc_problem_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
     problem = il_db_cell(res, 0, il_db_column(res, "problem"));
 
     if (problem.data != NULL) {
-        p = il_problem_find(problem);
-
-        if (p == IL_P_NONE) {
-            il_log(IL_LOG_ERROR, "%.*s: not known as a problem here",
-                   (int) problem.len, problem.data);
-            p = IL_P_BAD_REQUEST;
-        }
-
-        il_req_problem_more(r, p,
-                            il_db_cell(res, 0, il_db_column(res, "detail")),
-                            il_str(NULL, 0));
+        il_doc_refuse(r, res, problem);
         return;
     }
 
@@ -291,6 +347,31 @@ il_doc_problem_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 
     il_buf_add(il_req_json(r, d->status), doc);
     il_req_done(r);
+}
+
+
+void
+il_doc_again_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+{
+    int64_t    remaining;
+    il_doc_t  *d = (il_doc_t *) read;
+
+    if (res != NULL && il_db_rows(res) > 0
+        && il_db_cell(res, 0, il_db_column(res, "problem")).data == NULL
+        && il_db_cell_int(res, 0, il_db_column(res, "remaining"),
+                          &remaining) == 0
+        && remaining > 0)
+    {
+        il_park_hint_kinds(d->r->who.tenant,
+                           il_db_cell(res, 0,
+                                      il_db_column(res, "wake_kinds")));
+        il_park_ended_jobs(il_db_cell(res, 0,
+                                      il_db_column(res, "ended_jobs")));
+        il_doc_queue(d);
+        return;
+    }
+
+    il_doc_problem_done(read, res, p);
 }
 
 

@@ -45,6 +45,19 @@ void il_doc_list_done(il_read_t *read, il_db_result_t *res, il_problem_e p);
 void il_doc_problem_done(il_read_t *read, il_db_result_t *res,
     il_problem_e p);
 
+/* The same, but while the first row has `remaining` above 0 the call is made
+ * again: what it did stays done. */
+void il_doc_again_done(il_read_t *read, il_db_result_t *res, il_problem_e p);
+
+/* Rows of doc and cursor, one more than d->number if there is a next page; or
+ * a first row with a problem. */
+void il_doc_page_done(il_read_t *read, il_db_result_t *res, il_problem_e p);
+
+/* Answers with so many rows' doc as a list, and the cursor of its next page
+ * (data NULL: none). */
+void il_doc_items(il_req_t *r, const il_db_result_t *res, size_t rows,
+    il_str_t next);
+
 
 /* The first path parameter is a work key.  0, or -1 and it was answered. */
 int il_doc_key(il_req_t *r) IL_MUST_CHECK;

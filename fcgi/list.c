@@ -30,32 +30,6 @@ typedef struct {
 } il_list_t;
 
 
-/* The rows of a page, and the cursor of the next one (data NULL: none). */
-
-static void
-il_list_answer(il_req_t *r, const il_db_result_t *res, size_t rows,
-    il_str_t next)
-{
-    int        col;
-    size_t     row;
-    il_buf_t  *b;
-
-    col = il_db_column(res, "doc");
-    b = il_req_json(r, 200);
-    il_buf_puts(b, "{\"items\":[");
-
-    for (row = 0; row < rows; row++) {
-        il_buf_puts(b, row == 0 ? "" : ",");
-        il_buf_add(b, il_db_cell(res, row, col));
-    }
-
-    il_buf_puts(b, "],\"next\":");
-    il_buf_json_null(b, next);
-    il_buf_puts(b, "}");
-    il_req_done(r);
-}
-
-
 static int
 il_list_limit(il_req_t *r, const il_query_t *q, il_list_t *l)
 {
@@ -123,31 +97,6 @@ il_list_put_jobs(il_read_t *read, il_db_args_t *args)
 
     il_db_put_int(args, 6, (int32_t) l->limit + 1);
     il_db_put_text(args, 7, l->cursor);
-}
-
-
-static void
-il_list_jobs_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
-{
-    size_t      rows;
-    il_doc_t   *d = (il_doc_t *) read;
-    il_str_t    next;
-    il_list_t  *l = d->more;
-
-    if (res == NULL) {
-        il_req_fail_item(&d->r->item, p);
-        return;
-    }
-
-    rows = il_db_rows(res);
-    next = il_str(NULL, 0);
-
-    if (rows > (size_t) l->limit) {
-        rows = (size_t) l->limit;
-        next = il_db_cell(res, rows - 1, il_db_column(res, "cursor"));
-    }
-
-    il_list_answer(d->r, res, rows, next);
 }
 
 
@@ -244,7 +193,7 @@ il_list_jobs(il_req_t *r)
 
     d = il_list_new(r, &l, "select * from interlock.jobs_list("
                     "$1, $2, $3, $4, $5, $6, $7, $8)", "ITTTTZIT",
-                    il_list_put_jobs, il_list_jobs_done);
+                    il_list_put_jobs, il_doc_page_done);
 
     if (d == NULL
         || il_query_read(r, q, IL_Q_MAX) != 0
@@ -255,6 +204,7 @@ il_list_jobs(il_req_t *r)
         return;
     }
 
+    d->number = l->limit;
     il_doc_queue(d);
 }
 
@@ -304,7 +254,7 @@ il_list_results_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
         }
     }
 
-    il_list_answer(d->r, res, il_db_rows(res), next);
+    il_doc_items(d->r, res, il_db_rows(res), next);
 }
 
 

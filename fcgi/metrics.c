@@ -112,6 +112,11 @@ static const struct {
       "Effects that happened twice, or after it was certain that they had "
       "not." },
     { "dead_letters", "Failed jobs, which a redrive may take back." },
+    { "schedule_gaps", "Slots whose work is not done after its grace time." },
+    { "last_success_timestamp_seconds",
+      "When work of a schedule was last completed." },
+    { "schedule_skips_in_row",
+      "Slots of a schedule skipped one after the other, up to now." },
     { "recovery_troubles", "Lost attempts that could not be recovered yet." },
     { NULL, NULL }
 };

@@ -3,9 +3,10 @@
  *
  * The sweeper recovers expired leases, ends jobs that waited too long, lets
  * go of what waits for a limit that has room, hands look-ups to workers,
- * prunes, and asks whether the server may still be trusted.  The poller finds
- * what became runnable without a hint of this process: retries that are due,
- * jobs of other interlockds.
+ * fires the slots of schedules and looks for gaps, prunes, and asks whether
+ * the server may still be trusted.  The poller finds what became runnable
+ * without a hint of this process: retries that are due, jobs of other
+ * interlockds.
  */
 
 #include <errno.h>
@@ -24,6 +25,8 @@
 #define IL_LIMITS_LIMIT   2000
 #define IL_CHECKS_LIMIT   200
 #define IL_EFFECTS_LIMIT  200
+#define IL_SLOTS_LIMIT    500
+#define IL_GAPS_LIMIT     500
 #define IL_PASSES_MAX     20
 #define IL_PRUNE_LIMIT    1000
 #define IL_PRUNE_MS       60000
@@ -95,35 +98,49 @@ typedef struct {
     size_t        full;            /* rows of a pass that may not be the last */
     const char   *notice;          /* behind the number; NULL: not told */
     il_metric_e   metric;          /* by kind, or IL_MT_MAX */
+    const char   *count;           /* the number is the sum of this column;
+                                      NULL: that of the rows */
 } il_sweep_t;
 
+
+/* Slots that are due: also in between, see il_sweep_wait(). */
+
+static const il_sweep_t  il_sweep_slots = {
+    "select * from interlock.schedule_scan($1)", IL_SLOTS_LIMIT, SIZE_MAX,
+    NULL, IL_MT_MAX, NULL
+};
 
 static const il_sweep_t  il_sweeps[] = {
     { "select * from interlock.recover($1)", IL_RECOVER_LIMIT,
       IL_RECOVER_LIMIT, "attempts recovered: their lease had ended",
-      IL_MT_STALE_RECOVERY },
+      IL_MT_STALE_RECOVERY, NULL },
     { "select * from interlock.expire($1)", IL_EXPIRE_LIMIT,
       IL_EXPIRE_LIMIT,
       "jobs expired: they had waited for longer than max_wait",
-      IL_MT_JOBS_EXPIRED },
+      IL_MT_JOBS_EXPIRED, NULL },
     { "select * from interlock.limits_sweep($1)", IL_LIMITS_LIMIT, 1,
-      NULL, IL_MT_MAX },
+      NULL, IL_MT_MAX, NULL },
     { "select * from interlock.effects_overdue($1)", IL_EFFECTS_LIMIT,
       IL_EFFECTS_LIMIT, "effects became unknown, or a human's",
-      IL_MT_MAX },
+      IL_MT_MAX, NULL },
     { "select * from interlock.effects_evidence($1)", IL_EFFECTS_LIMIT,
-      IL_EFFECTS_LIMIT, "effects were told by webhooks", IL_MT_MAX },
+      IL_EFFECTS_LIMIT, "effects were told by webhooks", IL_MT_MAX, NULL },
     { "select * from interlock.checks_hand_out($1)", IL_CHECKS_LIMIT,
-      IL_CHECKS_LIMIT, NULL, IL_MT_MAX },
+      IL_CHECKS_LIMIT, NULL, IL_MT_MAX, NULL },
     { "select * from interlock.checks_unanswered($1)", IL_CHECKS_LIMIT,
-      IL_CHECKS_LIMIT, "look-ups that no worker answered", IL_MT_MAX }
+      IL_CHECKS_LIMIT, "look-ups that no worker answered", IL_MT_MAX, NULL },
+    { "select * from interlock.gap_scan($1)", IL_GAPS_LIMIT, SIZE_MAX,
+      "gaps opened: slots whose work is not done after its grace time",
+      IL_MT_MAX, "opened" }
 };
 
 
-static void
+/* Tells whom it concerns; 1 if a row says that there is more to do. */
+
+static int
 il_sweep_told(const il_sweep_t *sweep, const il_db_result_t *res)
 {
-    int      kind, wake, tenant, ended, blocked;
+    int      kind, wake, tenant, ended, blocked, more, again;
     size_t   row;
     int64_t  t, ms;
 
@@ -132,6 +149,8 @@ il_sweep_told(const il_sweep_t *sweep, const il_db_result_t *res)
     tenant = il_db_column(res, "tenant");
     ended = il_db_column(res, "ended_jobs");
     blocked = il_db_column(res, "blocked_ms");
+    more = il_db_column(res, "more");
+    again = 0;
 
     for (row = 0; row < il_db_rows(res); row++) {
 
@@ -151,6 +170,39 @@ il_sweep_told(const il_sweep_t *sweep, const il_db_result_t *res)
         }
 
         il_park_ended_jobs(il_db_cell(res, row, ended));
+        again |= il_db_cell_bool(res, row, more);
+    }
+
+    return again;
+}
+
+
+static void
+il_sweep_notice(const il_sweep_t *sweep, const il_db_result_t *res)
+{
+    int      col;
+    size_t   row;
+    int64_t  n, sum;
+
+    if (sweep->notice == NULL) {
+        return;
+    }
+
+    sum = (int64_t) il_db_rows(res);
+
+    if (sweep->count != NULL) {
+        col = il_db_column(res, sweep->count);
+        sum = 0;
+
+        for (row = 0; row < il_db_rows(res); row++) {
+            if (il_db_cell_int(res, row, col, &n) == 0) {
+                sum += n;
+            }
+        }
+    }
+
+    if (sum > 0) {
+        il_log(IL_LOG_NOTICE, "%lld %s", (long long) sum, sweep->notice);
     }
 }
 
@@ -161,7 +213,7 @@ il_sweep_told(const il_sweep_t *sweep, const il_db_result_t *res)
 static void
 il_sweep_passes(il_link_t *link, const il_sweep_t *sweep)
 {
-    size_t           rows;
+    int              more;
     unsigned         pass;
     il_db_args_t     args;
     il_db_rc_e       rc;
@@ -178,15 +230,11 @@ il_sweep_passes(il_link_t *link, const il_sweep_t *sweep)
             return;
         }
 
-        rows = il_db_rows(res);
-        il_sweep_told(sweep, res);
+        more = il_sweep_told(sweep, res) || il_db_rows(res) >= sweep->full;
+        il_sweep_notice(sweep, res);
         il_db_result_free(res);
 
-        if (rows > 0 && sweep->notice != NULL) {
-            il_log(IL_LOG_NOTICE, "%zu %s", rows, sweep->notice);
-        }
-
-        if (rows < sweep->full || il_sweep_stopping()) {
+        if (!more || il_sweep_stopping()) {
             return;
         }
     }
@@ -222,6 +270,75 @@ il_sweep_prune(il_link_t *link)
 }
 
 
+static int
+il_sweep_linked(const il_link_t *link)
+{
+    return link->db != NULL && il_db_is_open(link->db);
+}
+
+
+/* In how many ms a slot is due; -1: none is, or it is not known. */
+
+static int64_t
+il_sweep_due(il_link_t *link)
+{
+    int64_t          ms;
+    il_db_result_t  *res;
+
+    if (!il_sweep_linked(link)
+        || il_link_call(link, "select * from interlock.schedule_due()", NULL,
+                        &res) != IL_DB_OK)
+    {
+        return -1;
+    }
+
+    if (il_db_cell_int(res, 0, 0, &ms) != 0) {
+        ms = -1;
+    }
+
+    il_db_result_free(res);
+
+    return ms;
+}
+
+
+/* Sleeps until the next sweep; but slots that are due before it are seen to
+ * at their time.  One that is due and was left alone just now, because
+ * another interlockd is at it or it waits for room, is the next sweep's.
+ * -1 when it is time to end. */
+
+static int
+il_sweep_wait(il_link_t *link)
+{
+    int64_t  end, due, left;
+
+    end = il_now_ms() + il_srv.conf.recover_interval;
+
+    for ( ;; ) {
+        due = il_sweep_due(link);
+        left = end - il_now_ms();
+
+        if (left <= 0) {
+            return il_sweep_stopping() ? -1 : 0;
+        }
+
+        if (due <= 0 || due >= left) {
+            return il_sweep_sleep(left);
+        }
+
+        if (il_sweep_sleep(due) != 0) {
+            return -1;
+        }
+
+        if (!il_sweep_linked(link)) {
+            return 0;
+        }
+
+        il_sweep_passes(link, &il_sweep_slots);
+    }
+}
+
+
 static void *
 il_sweep_main(void *arg)
 {
@@ -250,24 +367,26 @@ il_sweep_main(void *arg)
             }
         }
 
+        if (il_sweep_linked(&link)) {
+            il_sweep_passes(&link, &il_sweep_slots);
+        }
+
         for (i = 0; i < sizeof(il_sweeps) / sizeof(il_sweeps[0]); i++) {
-            if (link.db != NULL && il_db_is_open(link.db)) {
+            if (il_sweep_linked(&link)) {
                 il_sweep_passes(&link, &il_sweeps[i]);
             }
         }
 
-        if (link.db != NULL && il_db_is_open(link.db)) {
+        if (il_sweep_linked(&link)) {
             il_seal(&link);
         }
 
-        if (link.db != NULL && il_db_is_open(link.db)
-            && now - pruned >= IL_PRUNE_MS)
-        {
+        if (il_sweep_linked(&link) && now - pruned >= IL_PRUNE_MS) {
             pruned = now;
             il_sweep_prune(&link);
         }
 
-    } while (il_sweep_sleep(il_srv.conf.recover_interval) == 0);
+    } while (il_sweep_wait(&link) == 0);
 
     il_link_close(&link);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backoff.h"
 #include "call.h"
 #include "il_answer.h"
 
@@ -116,6 +117,49 @@ il_call_member(il_buf_t *body, const char *name, const char *value)
     il_buf_puts(body, name);
     il_buf_puts(body, "\":");
     il_buf_json(body, il_cstr(value));
+}
+
+
+void
+il_call_strings(il_buf_t *body, const char *name, const il_list_t *list)
+{
+    if (list->n == 0) {
+        return;
+    }
+
+    il_buf_puts(body, body->data[body->len - 1] == '{' ? "\"" : ",\"");
+    il_buf_puts(body, name);
+    il_buf_puts(body, "\":[");
+
+    for (size_t i = 0; i < list->n; i++) {
+        il_buf_puts(body, i == 0 ? "" : ",");
+        il_buf_json(body, il_cstr(list->v[i]));
+    }
+
+    il_buf_puts(body, "]");
+}
+
+
+int
+il_call_retried(il_http_t *h, const il_common_t *c, const char *path,
+    il_str_t body, int64_t ms)
+{
+    int            rc;
+    int64_t        end;
+    il_backoff_t   backoff;
+
+    il_backoff_init(&backoff, 200, 5000);
+    end = il_boottime_ms() + ms;
+
+    for ( ;; ) {
+        rc = il_http_call(h, "POST", path, body, IL_CALL_TIMEOUT);
+
+        if ((rc == 0 && h->answer.status < 500) || il_boottime_ms() >= end) {
+            return il_http_check(h, rc, c->json);
+        }
+
+        il_backoff_sleep(&backoff, h->answer.retry_after, 10000);
+    }
 }
 
 

@@ -43,4 +43,22 @@ const char *il_call_login(void);
 int il_call_who(il_buf_t *body, const char *command, const char *requested_by,
     const char *reason);
 
+/* Adds an array of strings. */
+void il_call_strings(il_buf_t *body, const char *name, const il_list_t *list);
+
+/* The same call again, for as long as its answer is lost or late (ms): for
+ * calls that may be repeated. */
+int il_call_retried(il_http_t *h, const il_common_t *c, const char *path,
+    il_str_t body, int64_t ms);
+
+
+/* For people: a line for each object of a list in doc, with these members (by
+ * pointer; the last one is NULL). */
+void il_call_lines(il_str_t doc, const char *list, const char *const *names);
+
+/* GETs a list page by page, at most so many items, and prints it: a line
+ * each, or one JSON object.  0, or an exit code with a message. */
+int il_call_pages(const il_common_t *c, const char *path, int64_t limit,
+    const char *const *names);
+
 #endif /* IL_CLI_CALL_H */

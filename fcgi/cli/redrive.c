@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "backoff.h"
 #include "call.h"
 #include "cmds.h"
 #include "il_json.h"
@@ -186,36 +185,6 @@ il_redrive_filter(il_buf_t *b, const il_redrive_opts_t *o)
 }
 
 
-/* A line for each of a list's objects: these members. */
-static void
-il_redrive_lines(il_str_t doc, const char *list, const char *const *names)
-{
-    char             *text;
-    size_t            pos;
-    il_str_t          name;
-    il_json_value_t   items, item;
-
-    pos = 0;
-
-    if (il_json_find(doc, il_cstr(list), &items) != IL_JSON_OK
-        || items.type != IL_JSON_ARRAY)
-    {
-        return;
-    }
-
-    while (il_json_next(items, &pos, &name, &item)) {
-        for (size_t i = 0; names[i] != NULL; i++) {
-            text = il_json_text(item.raw, names[i]);
-            (void) fputs(i == 0 ? "  " : " ", stdout);
-            il_out_clean(stdout, text == NULL ? "-" : text, 200);
-            free(text);
-        }
-
-        (void) fputc('\n', stdout);
-    }
-}
-
-
 static void
 il_redrive_show(const il_redrive_opts_t *o, il_str_t doc, int planned)
 {
@@ -239,13 +208,13 @@ il_redrive_show(const il_redrive_opts_t *o, il_str_t doc, int planned)
         (void) printf("plan %s: %lld failed jobs%s\n", id == NULL ? "?" : id,
                       (long long) count, count > 200 ? ", the first 200:"
                                                      : "");
-        il_redrive_lines(doc, "/jobs", jobs);
+        il_call_lines(doc, "/jobs", jobs);
 
     } else {
         (void) printf("plan %s: %lld jobs queued again\n",
                       id == NULL ? "?" : id,
                       (long long) il_json_int(doc, "/redriven", 0));
-        il_redrive_lines(doc, "/skipped", skipped);
+        il_call_lines(doc, "/skipped", skipped);
     }
 
     free(id);
@@ -260,9 +229,7 @@ il_redrive_act(il_http_t *h, const il_redrive_opts_t *o, const char *plan)
     int                rc;
     char               id[IL_UUID_TEXT + 1];
     uint8_t            uuid[IL_UUID_BYTES];
-    int64_t            end;
     il_buf_t           body;
-    il_backoff_t       backoff;
 
     if (il_uuid_parse(uuid, il_cstr(plan)) != 0) {
         il_err("not a plan's id: %s", plan);
@@ -276,20 +243,9 @@ il_redrive_act(il_http_t *h, const il_redrive_opts_t *o, const char *plan)
     rc = il_call_who(&body, "redrive", o->requested_by, o->reason);
     il_buf_puts(&body, "}");
 
-    il_backoff_init(&backoff, 200, 5000);
-    end = il_boottime_ms() + IL_REDRIVE_TRY_MS;
-
-    while (rc == 0) {
-        rc = il_http_call(h, "POST", "/v1/redrive", il_buf_str(&body),
-                          IL_CALL_TIMEOUT);
-
-        if ((rc == 0 && h->answer.status < 500) || il_boottime_ms() >= end) {
-            rc = il_http_check(h, rc, o->common.json);
-            break;
-        }
-
-        il_backoff_sleep(&backoff, h->answer.retry_after, 10000);
-        rc = 0;
+    if (rc == 0) {
+        rc = il_call_retried(h, &o->common, "/v1/redrive", il_buf_str(&body),
+                             IL_REDRIVE_TRY_MS);
     }
 
     if (rc == 0) {
