@@ -18,9 +18,8 @@ create type interlock.cron as (
 --   since       from when on its present version counts
 --   scanned_to  every slot of it up to then is accounted for
 --   next_at     its next slot; null: there is none any more
---   slot_at     the slot that is under way: of its subjects the first slot_n
---               are done, and slot_ran says whether one of them was not
---               skipped
+--   slot_at     the slot that is under way (next_at is the same): of its
+--               subjects the first slot_n are done
 --   skips       slots that were skipped, one after the other, up to now
 
 create table interlock.schedules (
@@ -35,7 +34,6 @@ create table interlock.schedules (
     next_at     timestamptz,
     slot_at     timestamptz,
     slot_n      int not null default 0,
-    slot_ran    boolean not null default false,
     skips       int not null default 0,
     created_at  timestamptz not null default clock_timestamp(),
     updated_at  timestamptz not null default clock_timestamp(),
@@ -241,6 +239,37 @@ create table interlock.schedule_plan_items (
     job_id         uuid,
     primary key (tenant, plan_id, n)
 ) with (fillfactor = 70);
+
+-- A slot on its way to be submitted.
+--   what   due; waiting (its row is there already); approval (it is stored,
+--          and not submitted)
+--   first  the first subject of its slot
+--   dated  no other slot of its schedule has its work key
+create type interlock.slot_try as (
+    tenant         int,
+    schedule       text,
+    slot_at        timestamptz,
+    subject        text,
+    what           text,
+    version        int,
+    business_date  date,
+    work_key       text,
+    kind           text,
+    payload        text,
+    priority       int,
+    run_after      timestamptz,
+    due_by         timestamptz,
+    tries          int,
+    first          boolean,
+    dated          boolean
+);
+
+create type interlock.slot_told as (
+    tenant      int,
+    schedule    text,
+    wake_kinds  text[],
+    ended_jobs  uuid[]
+);
 
 create trigger schedule_versions_insert_only before update or delete
     on interlock.schedule_versions for each statement

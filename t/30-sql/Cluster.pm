@@ -167,7 +167,7 @@ sub load {
             single => 1);
     }
 
-    for my $f ('helpers', 'helpers_effects') {
+    for my $f (qw(helpers helpers_effects helpers_schedules)) {
         $self->psql(undef, file => "$ROOT/t/30-sql/$f.sql");
     }
 

@@ -193,6 +193,10 @@ begin
         interlock.evidence_queue,
         interlock.effect_kinds, interlock.effect_kind_versions,
         interlock.checks, interlock.check_answers;
+    truncate interlock.schedules, interlock.schedule_versions,
+        interlock.schedule_subjects, interlock.schedule_skips,
+        interlock.slots, interlock.gaps, interlock.schedule_plans,
+        interlock.schedule_plan_items;
     truncate interlock.jobs, interlock.works, interlock.requests,
         interlock.idempotency, interlock.payloads, interlock.leases,
         interlock.attempts, interlock.results, interlock.recovery_troubles,

@@ -1,0 +1,81 @@
+-- helpers_schedules.sql: short forms of the calls about schedules, for tests
+-- only.
+
+create function t.schedule(p_name text, p_doc text) returns void
+language plpgsql as $$
+declare
+    r  record;
+begin
+    select * into strict r
+    from interlock.schedule_put(t.demo(), p_name, p_doc);
+    if r.problem is not null then
+        raise exception '%: %', r.problem, r.detail;
+    end if;
+end
+$$;
+
+-- A schedule of one day a week that is not today's, so that nothing comes up
+-- by itself; and a definition without braces, which isolation specs cannot
+-- have: 'cron 0 9 * * *, subjects a b'.
+create function t.plan_slots(p_name text, p_kind text, p_cron text,
+    p_subjects text, p_more text default '') returns void
+language sql as $$
+    select t.schedule(p_name, '{"cron":' || to_json(p_cron)
+        || ',"zone":"UTC","kind":"' || p_kind || '","work_key":"' || p_name
+        || ':{subject}:{slot}","subjects":'
+        || to_json(string_to_array(p_subjects, ' ')) || p_more || '}')
+$$;
+
+-- Puts a schedule back in time: as if it had been defined, or last been
+-- scanned, so long ago, and nobody had looked since.
+create function t.behind(p_name text, p_ago interval) returns void
+language plpgsql as $$
+declare
+    v  interlock.schedule_versions;
+begin
+    select x.* into strict v
+    from interlock.schedules s
+    join interlock.schedule_versions x using (tenant, name, version)
+    where s.name = p_name;
+
+    perform set_config('session_replication_role', 'replica', true);
+    update interlock.schedules s
+    set since = least(s.since, clock_timestamp() - p_ago),
+        scanned_to = clock_timestamp() - p_ago,
+        next_at = interlock.schedule_next(v, clock_timestamp() - p_ago)
+    where s.name = p_name;
+    perform set_config('session_replication_role', 'origin', true);
+end
+$$;
+
+create function t.scan(p_limit int default 500)
+returns table (schedule text, slots int, waiting int, skipped bigint,
+    more boolean)
+language sql as $$
+    select s.schedule, s.slots, s.waiting, s.skipped, s.more
+    from interlock.schedule_scan(p_limit) s order by 1
+$$;
+
+-- What became of a schedule's slots: how many in each state, and why.
+create function t.slots(p_name text) returns text
+language sql as $$
+    select coalesce(string_agg(format('%s %s%s', x.n, x.state,
+        ' (' || x.reason || ')'), ', ' order by x.state, x.reason), 'none')
+    from (select s.state, s.reason, count(*) as n from interlock.slots s
+          where s.schedule = p_name group by 1, 2
+          union all
+          select 'passed', k.reason, sum(k.slots) from interlock.schedule_skips k
+          where k.schedule = p_name group by 1, 2) x
+$$;
+
+-- Makes what waits be tried, and what is looked at be looked at, now.
+create function t.now_due(p_name text) returns void
+language sql as $$
+    update interlock.slots s
+    set try_at = case when s.try_at is not null then clock_timestamp()
+            - interval '1 ms' end,
+        check_at = case when s.check_at is not null then clock_timestamp()
+            - interval '1 ms' end
+    where s.schedule = p_name and (s.try_at is not null
+        or s.check_at is not null)
+$$;
