@@ -227,6 +227,10 @@ static const il_problem_row_t  il_problems[] = {
         { 503, il_string("unavailable"),
           il_string("The service is temporarily unavailable") },
 
+    [IL_P_SOURCE_PAUSED] =
+        { 503, il_string("source-paused"),
+          il_string("Requests from this source are paused") },
+
     [IL_P_PROVIDER_TIMEOUT] =
         { 504, il_string("provider-timeout"),
           il_string("The provider did not answer in time") },

@@ -67,6 +67,7 @@ typedef enum {
     IL_P_PROVIDER_FAILED,          /* 502 provider-failed */
     IL_P_OUTCOME_UNRECORDED,       /* 503 outcome-unrecorded */
     IL_P_UNAVAILABLE,              /* 503 unavailable */
+    IL_P_SOURCE_PAUSED,            /* 503 source-paused */
     IL_P_PROVIDER_TIMEOUT,         /* 504 provider-timeout */
     IL_P_MAX
 } il_problem_e;

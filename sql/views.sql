@@ -141,3 +141,10 @@ select c.tenant, c.id, c.check_id, c.subject, c.target, c.work_key, c.seq,
 from interlock.check_answers c;
 
 grant select on interlock.audit_check_answers to interlock_audit;
+
+create or replace view interlock.audit_pauses as
+select p.tenant, p.what, p.name, p.paused_at, p.requested_by, p.reason,
+    p.token_id, p.token_name
+from interlock.pauses p;
+
+grant select on interlock.audit_pauses to interlock_audit;

@@ -109,9 +109,25 @@ exception when data_exception then
 end
 $$;
 
+-- pause_doc(tenant, what, name): who paused it, since when and why, as JSON;
+-- null if it is not paused.  Locks: none.
+create or replace function interlock.pause_doc(
+    p_tenant int, p_what text, p_name text)
+returns json
+language sql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+    select json_build_object('since', interlock.ts(p.paused_at),
+        'requested_by', p.requested_by, 'reason', p.reason,
+        'token_name', p.token_name)
+    from interlock.pauses p
+    where p.tenant = p_tenant and p.what = p_what and p.name = p_name
+$$;
+
 revoke all on function interlock.is_rfc3339(text) from public;
 revoke all on function interlock.json_object_of(text) from public;
 revoke all on function interlock.ts(timestamptz) from public;
 revoke all on function interlock.path_encode(text) from public;
 revoke all on function interlock.result_link(text, text) from public;
 revoke all on function interlock.backoff_delay(int, int, int) from public;
+revoke all on function interlock.pause_doc(int, text, text) from public;

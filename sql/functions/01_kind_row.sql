@@ -50,7 +50,9 @@ as $$
         'effect_scope', v.effect_scope,
         'delivery_effects', v.delivery_effects,
         'max_payload', v.max_payload, 'key_template', v.key_template,
-        'protects', v.protects, 'examples', v.examples::json)::text
+        'protects', v.protects, 'examples', v.examples::json,
+        'alert_at', v.alert_at, 'stop_at', v.stop_at,
+        'paused', interlock.pause_doc(v.tenant, 'kind', v.name))::text
 $$;
 
 revoke all on function interlock.kind_row(int, text) from public;

@@ -62,6 +62,8 @@ as $$
         'reason', j.reason,
         'cancel_requested', j.ending and j.finished_at is null,
         'assignee', j.assignee,
+        'paused', case when j.status = 'queued' then interlock.pause_doc(
+            j.tenant, 'kind', j.kind) end,
         'waits_for', case
             when j.status = 'parked' then 'room in its line'
             when j.status = 'checking' then j.waits_on
@@ -71,6 +73,11 @@ as $$
             when j.place = 'blocked' then 'work key'
             when j.place = 'limited' then 'limit ' || j.limited_by
             when j.place = 'delayed' then 'time'
+            when j.place = 'ready' and exists (
+                select from interlock.pauses p
+                where p.tenant = j.tenant and p.what = 'kind'
+                    and p.name = j.kind)
+                then 'resumption of its kind'
             when j.place = 'ready' then 'worker' end)::text
 $$;
 

@@ -16,6 +16,8 @@
 -- Then the limit groups of the candidates, by name: it waits once, and skips
 -- what is locked in later rounds.  Live attempts are counted after that.
 --
+-- Nothing of a paused kind is granted.
+--
 -- Answers: one row a grant.  A claim id that has live leases gets just these
 -- again.  No row: nothing for that ord.
 -- step and checkpoint are the last ones that an earlier attempt left; earlier
@@ -110,6 +112,10 @@ begin
             select distinct x.kind
             from unnest(string_to_array(u.kinds, ',')) x (kind)) k
         where u.want > 0
+            and not exists (
+                select from interlock.pauses p
+                where p.tenant = u.tenant and p.what = 'kind'
+                    and p.name = k.kind)
         group by u.tenant, k.kind
         order by u.tenant, k.kind
     loop

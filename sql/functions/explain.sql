@@ -34,6 +34,7 @@ declare
     v_groups  text[];
     v_by      text;
     v_place   text;
+    v_paused  json := interlock.pause_doc(p_tenant, 'kind', p_kind);
 begin
     select * into k from interlock.kind_row(p_tenant, p_kind);
     if not found then
@@ -54,13 +55,15 @@ begin
 
     -- As submit's first look.
     d.problem := case
+        when interlock.pause_doc(p_tenant, 'source', s.source) is not null
+            then 'source-paused'
         when s.fresh and not k.allow_fresh then 'fresh-not-allowed'
         when s.priority not between -100 and 100 then 'field-invalid'
         when s.work_key !~ k.key_pattern then 'work-key-mismatch'
         when octet_length(s.payload) > k.max_payload then 'body-too-large'
         end;
 
-    if s.idem is not null then
+    if s.idem is not null and d.problem is distinct from 'source-paused' then
         select q.* into f
         from interlock.idempotency i
         join interlock.requests q
@@ -78,9 +81,10 @@ begin
         d.job_id := f.job_id;
         d.status := f.status;
     elsif d.problem is not null then
-        select x.code, x.detail into d.code, d.detail
+        select x.code, x.detail, x.retry_after
+        into d.code, d.detail, d.retry_after
         from interlock.submit_refusal(d.problem, p_kind, k.max_payload,
-                                      k.key_template) x;
+            k.key_template, s.source) x;
     else
         v_room := interlock.queue_look(p_tenant, p_kind, k.max_queued);
         select t.max_queued into v_bound
@@ -114,11 +118,17 @@ begin
         'code', d.code,
         'problem', d.problem,
         'reason', d.reason,
-        'why', interlock.explain_why(d, k, v_place, v_by),
+        'why', interlock.explain_why(d, k, v_place, v_by)
+            || case when v_place is not null and v_paused is not null
+               then format('; the claims of its kind are paused since %s, '
+                   'by %s: %s', v_paused ->> 'since',
+                   v_paused ->> 'requested_by', v_paused ->> 'reason')
+               else '' end,
         'kind', k.name,
         'kind_version', k.version,
         'work_key', s.work_key,
         'policy', k.overlap,
+        'paused', v_paused,
         'status', d.status,
         'place', v_place,
         'job_id', d.job_id,

@@ -49,7 +49,9 @@ begin
         ('max_payload', 'int', false, 0, 1073741824, '{}'),
         ('key_template', 'text', true, null, null, '{}'),
         ('protects', 'text', true, null, null, '{}'),
-        ('examples', 'json', true, null, null, '{}')
+        ('examples', 'json', true, null, null, '{}'),
+        ('alert_at', 'int', true, 1, 31536000, '{}'),
+        ('stop_at', 'int', true, 1, 31536000, '{}')
     ) t (name, type, nullable, low, high, words)
     where t.name = p_name;
 
@@ -232,8 +234,9 @@ $$;
 -- Answers: one row, problem null and doc the policy now in force.  What doc
 -- leaves out keeps its present value, or its default for a new kind.  The
 -- version grows only if something changed; jobs keep theirs.
--- "name" and "version" may be given as GET shows them; a version that is not
--- the present one is refused, so that nobody overwrites what he has not seen.
+-- "name", "version" and "paused" may be given as GET shows them; a version
+-- that is not the present one is refused, so that nobody overwrites what he
+-- has not seen.
 -- Refuses: json-invalid, unknown-field, field-invalid, each with a detail
 -- that names the field and what it must be.
 create or replace function interlock.kind_put(
@@ -291,6 +294,18 @@ begin
 
         if r.key = 'version' then
             v_expect := coalesce(r.value #>> '{}', 'null');
+            continue;
+        end if;
+
+        if r.key = 'paused' then
+            if nullif(r.value::jsonb, 'null') is distinct from
+                interlock.pause_doc(p_tenant, 'kind', p_name)::jsonb
+            then
+                return query select 'field-invalid', '"paused" is not what '
+                    'it is: a kind is paused by POST …/pause, with a name '
+                    'and a reason', null::text;
+                return;
+            end if;
             continue;
         end if;
 
@@ -374,6 +389,11 @@ begin
         update interlock.kinds x
         set version = v_new.version, deleted = false
         where x.tenant = p_tenant and x.name = p_name;
+    end if;
+
+    if v_new.alert_at is not null or v_new.stop_at is not null then
+        insert into interlock.alert_scans (tenant) values (p_tenant)
+        on conflict do nothing;
     end if;
 
     return query select null::text, null::text, interlock.kind_doc(v_new);

@@ -24,9 +24,9 @@
 -- may start now, or soon at a time that runnable() knows, because of this
 -- batch; its first row of a tenant tells those of limit groups too.
 --
--- Refuses: kind-unknown 404, fresh-not-allowed 400, field-invalid 400
--- (priority), work-key-mismatch 400, body-too-large 413, work-kind 409,
--- work-active 409, idempotency-key-reused 422, queue-full 429.
+-- Refuses: source-paused 503, kind-unknown 404, fresh-not-allowed 400,
+-- field-invalid 400 (priority), work-key-mismatch 400, body-too-large 413,
+-- work-kind 409, work-active 409, idempotency-key-reused 422, queue-full 429.
 create or replace function interlock.submit(
     p_tenant int[], p_request_id uuid[], p_source text[], p_idem text[],
     p_fingerprint bytea[], p_mismatch text[], p_kind text[],
@@ -99,7 +99,8 @@ begin
         select u.ord::int as ord, u.tenant, u.request_id, u.source, u.idem,
             u.kind, u.work_key, u.fingerprint, q.seen, v.version,
             v.idempotency_ttl, v.overlap, v.special, v.key_template,
-            case when v.version is null then 'kind-unknown'
+            case when z.paused then 'source-paused'
+                 when v.version is null then 'kind-unknown'
                  when u.fresh and not v.allow_fresh then 'fresh-not-allowed'
                  when u.priority not between -100 and 100
                      then 'field-invalid'
@@ -127,6 +128,11 @@ begin
                 and y.tenant = x.tenant and y.name = x.name
                 and y.version = x.version
             limit 1) v on true
+        left join lateral (
+            select true as paused from interlock.pauses x
+            where x.tenant = u.tenant and x.what = 'source'
+                and x.name = u.source
+            limit 1) z on true
         order by u.ord
     loop
         v_kver[r.ord] := r.version;
@@ -150,7 +156,7 @@ begin
         end if;
 
         -- A known key gets its answer, whatever became of the kind since.
-        if r.problem is not null and r.idem is not null then
+        if r.problem <> 'source-paused' and r.idem is not null then
             select i.request_id into v_id
             from interlock.idempotency i
             where i.tenant = r.tenant and i.source = r.source
@@ -168,9 +174,10 @@ begin
             a.ord := r.ord;
             a.outcome := 'problem';
             a.problem := r.problem;
-            select x.code, x.detail into a.code, a.detail
+            select x.code, x.detail, x.retry_after
+            into a.code, a.detail, a.retry_after
             from interlock.submit_refusal(r.problem, r.kind, r.max_payload,
-                                          r.key_template) x;
+                r.key_template, r.source) x;
             a.policy := r.overlap;
             a.wake_kinds := '{}';
             a.kind := r.kind;
@@ -628,17 +635,21 @@ begin
 end
 $$;
 
--- submit_refusal(problem, kind, max_payload, key_template): code and sentence
--- of what is refused before anything is looked at.
+-- submit_refusal(problem, kind, max_payload, key_template, source): code and
+-- sentence of what is refused before anything is looked at.
 create or replace function interlock.submit_refusal(
     p_problem text, p_kind text, p_max_payload int, p_template text,
-    out code int, out detail text)
+    p_source text, out code int, out detail text, out retry_after int)
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-    select case p_problem when 'kind-unknown' then 404
+    select case p_problem when 'source-paused' then 503
+            when 'kind-unknown' then 404
             when 'body-too-large' then 413 else 400 end,
         case p_problem
+            when 'source-paused' then
+                format('requests from "%s" are paused: nothing was stored',
+                       p_source)
             when 'kind-unknown' then format('no kind "%s"', p_kind)
             when 'fresh-not-allowed' then
                 format('kind "%s" does not permit fresh', p_kind)
@@ -648,10 +659,11 @@ as $$
                 format('a work key of kind "%s" is of the form %s', p_kind,
                        p_template)
             else format('a payload of kind "%s" has at most %s bytes',
-                        p_kind, p_max_payload) end
+                        p_kind, p_max_payload) end,
+        case p_problem when 'source-paused' then 60 end
 $$;
 
-revoke all on function interlock.submit_refusal(text, text, int, text)
+revoke all on function interlock.submit_refusal(text, text, int, text, text)
     from public;
 revoke all on function interlock.submit(int[], uuid[], text[], text[],
     bytea[], text[], text[], text[], bigint[], bytea[], text[], text[],

@@ -79,6 +79,7 @@ begin
     return query select json_build_object(
         'work_key', w.work_key,
         'kind', w.kind,
+        'paused', interlock.pause_doc(w.tenant, 'kind', w.kind),
         'fence', w.fence,
         'max_version', w.max_version,
         'active', coalesce(v_active, '[]'::json),

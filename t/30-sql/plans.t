@@ -207,7 +207,7 @@ my %whole = (
     'recovery_troubles recover' => 1,
 );
 
-my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evidence_sources|sent|asked|pg_\w+|tenants|kinds|kind_versions|installation|migrations|limits)$/;
+my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evidence_sources|sent|asked|pg_\w+|tenants|kinds|kind_versions|pauses|kind_stops|alerts|alert_scans|installation|migrations|limits)$/;
 # By the tenant alone on purpose: a bounded look at the tenant's queue, and
 # operators' rare calls about the groups of a limit; and the tests' helpers.
 my $meant = qr/limit p_bound|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)/;

@@ -239,6 +239,30 @@ call('GET', $advice, { %$op, path => '/v1/kinds/doc/advice' });
 call('GET', $advice, { %$op, path => '/v1/kinds/line/advice?recovery=0' });
 call('GET', $advice, { %$op, path => '/v1/kinds/nosuch/advice' });
 
+# What stands still
+
+for my $what (qw(kinds sources)) {
+    my $name = $what eq 'kinds' ? 'dead' : 'shop';
+    for my $do (qw(pause resume)) {
+        my $call = "/v1/$what/{name}/$do";
+        my %at = (path => "/v1/$what/$name/$do");
+        call('POST', $call, { %$_, %at, body => \%why }) for $op, $op, $sub, {};
+        call('POST', $call, { %$op, %at, body => { requested_by => 'dana' } });
+        call('POST', $call, { %$op, path => "/v1/$what/No%20such/$do",
+            body => \%why });
+        call('GET', $kinds, { %$op, path => '/v1/kinds/dead' });
+        call('GET', '/v1/sources', $_) for $op, $sub, {};
+        call('GET', '/v1/works/{work_key}', { %$op, path => '/v1/works/dead:1' });
+    }
+}
+call('POST', '/v1/sources/{name}/pause', { %$op, body => \%why,
+    path => '/v1/sources/api/pause' });
+call('POST', $jobs, { %$sub, body => { kind => 'dead', work_key => 'dead:2' } });
+call('POST', $batch, { %$sub, body => { jobs => [
+    { kind => 'doc', work_key => 'batch:3' } ] } });
+call('POST', '/v1/sources/{name}/resume', { %$op, body => \%why,
+    path => '/v1/sources/api/resume' });
+
 my $publish = '/v1/works/{work_key}/publish';
 my %pub = (path => "/v1/works/$key/publish");
 call('POST', $publish, { %$op, %pub,
