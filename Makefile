@@ -160,6 +160,7 @@ install: all
 	    '$(DESTDIR)$(moduledir)/ngx_http_interlock_module.so'
 	@for f in sql/*.sql sql/*/*.sql ngx_module/interlock_params \
 	    fcgi/etc/kinds/*.json fcgi/etc/effect-kinds/*.json \
+	    fcgi/etc/schedules/*.json \
 	    ngx_module/interlock_effect_params fcgi/etc/units/*; do [ ! -f "$$f" ] || \
 	    $(INSTALL) -m 644 "$$f" '$(DESTDIR)$(datadir)'/"$${f#fcgi/etc/}"; done
 	@f=fcgi/etc/interlock.bash-completion; [ ! -f $$f ] || $(INSTALL) -m 644 $$f \

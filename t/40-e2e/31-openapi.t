@@ -359,6 +359,107 @@ for my $do (qw(check resolve)) {
 call('DELETE', $ekind, { %$_, %mail }) for $op, $op, $sub, {};
 call('POST', '/v1/lease/complete', { %send, body => {} });
 
+# Schedules
+
+my $schedules = '/v1/schedules';
+my $schedule = "$schedules/{name}";
+my %nightly = (path => "$schedules/nightly");
+my $nobody = '00000000-0000-7000-8000-000000000000';
+call('PUT', $schedule, { %$op, %nightly, body => { cron => '5 0 * * *',
+    zone => 'Asia/Seoul', kind => 'doc', work_key => 'night:{subject}:{date}',
+    subjects => [ 'a', 'b c' ], payload => { day => '{date}' },
+    date_offset => -1, grace => 0, catch_up => 'all', catch_up_max => 5,
+    approve_after => 86400, gap => 'skip', fold => 'both', jitter => 60,
+    start => '2020-01-01T00:00:00Z', end => '2100-01-01T00:00:00Z',
+    skip_alarm => 3, priority => 1 } });
+call('PUT', $schedule, { %$op, %nightly, body => $_ }) for { grace => 60 },
+    { cron => '61 * * * *' }, { colour => 'red' }, { kind => 'nosuch' };
+call('PUT', $schedule, { %$_, %nightly, body => {} }) for $sub, {};
+call('GET', $schedules, $_) for $op, $sub, {};
+call('GET', $schedule, { %$_, %nightly }) for $op, $sub, {};
+call('GET', $schedule, { %$op, path => "$schedules/nosuch" });
+for my $do (qw(pause resume)) {
+    my %at = (path => "$schedules/nightly/$do");
+    call('POST', "$schedule/$do", { %$op, %at, body => $_ }) for \%why,
+        { reason => 'x' };
+    call('POST', "$schedule/$do", { %$_, %at, body => \%why }) for $sub, {};
+    call('POST', "$schedule/$do", { %$op, body => \%why,
+        path => "$schedules/nosuch/$do" });
+}
+
+my %run = (path => "$schedules/nightly/run");
+call('POST', "$schedule/run", { %$op, %run, body => { %why,
+    date => '2026-07-24', subjects => ['a'] } });
+call('POST', "$schedule/run", { %$op, %run, body => { %why,
+    date => '2026-02-30' } });
+call('POST', "$schedule/run", { %$op, body => { %why, date => '2026-07-24' },
+    path => "$schedules/nosuch/run" });
+call('POST', "$schedule/run", { %$_, %run, body => { %why,
+    date => '2026-07-24' } }) for $sub, {};
+my %fill = (path => "$schedules/nightly/backfill");
+my $range = call('POST', "$schedule/backfill", { %$op, %fill, body => {
+    from => '2026-07-20', to => '2026-07-22', %why } });
+call('POST', "$schedule/backfill", { %$op, %fill, body => { %why,
+    plan_id => $range->{plan_id} // $nobody } }) for 1, 2;
+call('POST', "$schedule/backfill", { %$op, %fill, body => $_ }) for
+    { plan_id => $nobody, %why }, { from => '2026-07-22' },
+    { from => '2026-07-22', to => '2026-07-20' };
+call('POST', "$schedule/backfill", { %$_, %fill, body => {
+    from => '2026-07-20', to => '2026-07-22' } }) for $sub, {};
+call('GET', "$schedule/slots", { %$sub, path => "$schedules/nightly/slots$_" })
+    for '?from=2026-07-20&to=2026-07-22&limit=2', '?from=never';
+call('GET', "$schedule/slots", { path => "$schedules/nightly/slots" });
+call('GET', "$schedule/slots", { %$op, path => "$schedules/nosuch/slots" });
+
+my $night = call('POST', '/v1/leases', { token => 'worker',
+    body => { kinds => ['doc'], wait => 10 } })->{leases}[0];
+call('POST', '/v1/lease/complete', { headers => {
+    authorization => "Bearer $night->{owner_token}" },
+    body => { counts => { processed => 7, failed => 1 } } });
+my %at = (path => "$schedules/nightly/slots/2026-07-24/impact");
+my $seen = call('GET', "$schedule/slots/{date}/impact", { %$op, %at });
+call('GET', "$schedule/slots/{date}/impact", { %$_, %at }) for $sub, {};
+call('GET', "$schedule/slots/{date}/impact", { %$op,
+    path => "$schedules/nightly/slots/yesterday/impact" });
+%at = (path => "$schedules/nightly/slots/2026-07-24/rerun");
+my $rerun = "$schedule/slots/{date}/rerun";
+call('POST', $rerun, { %$op, %at, body => { %why, only => $_,
+    impact_id => $seen->{impact_id} // 'x' } }) for 'missing', 'missing',
+    'none';
+call('POST', $rerun, { %$_, %at, body => { %why, only => 'all',
+    impact_id => 'x' } }) for $sub, {};
+call('POST', $rerun, { %$op, body => { %why, only => 'all',
+    impact_id => 'x' }, path => "$schedules/nosuch/slots/2026-07-24/rerun" });
+
+my %work = (path => "/v1/works/$night->{work_key}/impact");
+my $impact = '/v1/works/{work_key}/impact';
+$seen = call('GET', $impact, { %$op, %work });
+call('GET', $impact, { %$_, %work }) for $sub, {};
+call('GET', $impact, { %$op, path => '/v1/works/nosuch/impact' });
+%work = (path => "/v1/works/$night->{work_key}/rerun");
+$rerun = '/v1/works/{work_key}/rerun';
+call('POST', $rerun, { %$op, %work, body => { %why, impact_id =>
+    $seen->{impact_id} // 'x', payload => { day => 'today' } } }) for 1, 2;
+call('POST', $rerun, { %$op, %work, body => $_ }) for { %why },
+    { impact_id => 'x' };
+call('POST', $rerun, { %$_, %work, body => { %why, impact_id => 'x' } })
+    for $sub, {};
+call('POST', $rerun, { %$op, path => '/v1/works/nosuch/rerun',
+    body => { %why, impact_id => 'x' } });
+
+my $gaps = '/v1/gaps';
+call('GET', $gaps, { %$op, path => "/v1/gaps$_" })
+    for '?schedule=nightly&state=all&limit=1', '?state=lost';
+call('GET', $gaps, $_) for $sub, {};
+for my $do (qw(approve dismiss)) {
+    my %gap = (path => "/v1/gaps/$nobody/$do");
+    call('POST', "/v1/gaps/{gap_id}/$do", { %$op, %gap, body => $_ })
+        for \%why, {};
+    call('POST', "/v1/gaps/{gap_id}/$do", { %$_, %gap, body => \%why })
+        for $sub, {};
+}
+call('DELETE', $schedule, { %$_, %nightly }) for $op, $op, $sub, {};
+
 # What would be, and what is refused because a queue is full
 
 call('PUT', $kinds, { %$op, path => '/v1/kinds/line', body => {

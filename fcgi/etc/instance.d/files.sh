@@ -5,7 +5,7 @@ create()
     umask 077
     mkdir -p "$DIR" || die "cannot make $DIR"
     for dir in tokens secrets check-secrets keys log tmp local pids kinds \
-        effect-kinds
+        effect-kinds schedules
     do
         mkdir -p "$DIR/$dir" || die "cannot make $DIR/$dir"
     done

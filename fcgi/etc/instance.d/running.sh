@@ -100,10 +100,10 @@ prepare_database()
     done
 }
 
-# Each sample kind is put once; what the user made of it later stays.
+# Each sample is put once; what the user made of it later stays.
 put_kinds()
 {
-    for what in effect-kind kind; do
+    for what in effect-kind kind schedule; do
         for file in "$tree/fcgi/etc/${what}s"/*.json; do
             kind=$(basename "$file" .json)
             [ ! -e "$DIR/${what}s/$kind" ] || continue

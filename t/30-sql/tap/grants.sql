@@ -63,6 +63,7 @@ insert into service values
     ('schedule_backfill'),
     ('schedule_backfill_plan'),
     ('schedule_delete'),
+    ('schedule_due'),
     ('schedule_get'),
     ('schedule_list'),
     ('schedule_pause'),
