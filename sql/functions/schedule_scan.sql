@@ -272,7 +272,6 @@ declare
     v_skip  text;
     x       interlock.slots;
     s       interlock.schedules;
-    v       interlock.schedule_versions;
 begin
     for x in
         select * from interlock.slots y
@@ -304,18 +303,28 @@ begin
             continue;
         end if;
 
-        v := interlock.schedule_version(x.tenant, x.schedule, x.version);
-        v_out := v_out || row(x.tenant, x.schedule, x.slot_at, x.subject,
-            'waiting', x.version, x.business_date, x.work_key, v.kind,
-            interlock.slot_payload(interlock.slot_fill(v, x.business_date,
-                x.slot_at, v.payload), x.subject), v.priority,
-            interlock.slot_jitter(v, x.slot_at, x.subject),
-            x.slot_at + make_interval(secs => v.grace), x.tries, false,
-            interlock.slot_dated(v))::interlock.slot_try;
+        v_out := v_out || interlock.slot_try_of(x,
+            interlock.schedule_version(x.tenant, x.schedule, x.version));
     end loop;
 
     return v_out;
 end
+$$;
+
+-- slot_try_of(x, v): a slot that is there already, to be submitted (again).
+create or replace function interlock.slot_try_of(
+    x interlock.slots, v interlock.schedule_versions)
+returns interlock.slot_try
+language sql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+    select row((x).tenant, (x).schedule, (x).slot_at, (x).subject, 'waiting',
+        (x).version, (x).business_date, (x).work_key, (v).kind,
+        interlock.slot_payload(interlock.slot_fill(v, (x).business_date,
+            (x).slot_at, (v).payload), (x).subject), (v).priority,
+        interlock.slot_jitter(v, (x).slot_at, (x).subject),
+        (x).slot_at + make_interval(secs => (v).grace), (x).tries, false,
+        interlock.slot_dated(v))::interlock.slot_try
 $$;
 
 -- slot_skip(x, reason): a slot that waits fires no more; its gap closes.
@@ -351,6 +360,8 @@ revoke all on function interlock.slot_chunk(interlock.schedules,
 revoke all on function interlock.slot_jitter(interlock.schedule_versions,
     timestamptz, text) from public;
 revoke all on function interlock.slots_again(timestamptz, int) from public;
+revoke all on function interlock.slot_try_of(interlock.slots,
+    interlock.schedule_versions) from public;
 revoke all on function interlock.slot_skip(interlock.slots, text)
     from public;
 revoke all on function interlock.schedule_scan(int) from public;

@@ -49,71 +49,6 @@
 --   200, failed and missing first], truncated, would_do}.
 
 
-create or replace function interlock.schedule_slots(
-    p_tenant int, p_name text, p_from date, p_to date, p_limit int, p_cursor
-    text)
-returns table (problem text, detail text, doc text, cursor text)
-language sql security definer
-set search_path = pg_catalog, interlock, pg_temp
-as $$
-    select 'not-found','no such schedule',null::text,null::text
-$$;
-revoke all on function interlock.schedule_slots(int, text, date, date, int, text) from public;
-grant execute on function interlock.schedule_slots(int, text, date, date, int, text)
-    to interlock_service;
-
-create or replace function interlock.gap_scan(
-    p_limit int)
-returns table (tenant int, schedule text, opened int, closed int, done int, more
-    boolean)
-language sql security definer
-set search_path = pg_catalog, interlock, pg_temp
-as $$
-    select null::int, null::text, null::int, null::int, null::int, null::boolean where false
-$$;
-revoke all on function interlock.gap_scan(int) from public;
-grant execute on function interlock.gap_scan(int)
-    to interlock_service;
-
-create or replace function interlock.gaps_list(
-    p_tenant int, p_schedule text, p_state text, p_limit int, p_cursor text)
-returns table (doc text, cursor text)
-language sql security definer
-set search_path = pg_catalog, interlock, pg_temp
-as $$
-    select null::text, null::text where false
-$$;
-revoke all on function interlock.gaps_list(int, text, text, int, text) from public;
-grant execute on function interlock.gaps_list(int, text, text, int, text)
-    to interlock_service;
-
-create or replace function interlock.gap_approve(
-    p_tenant int, p_gap uuid, p_requested_by text, p_reason text, p_token_id
-    bigint, p_token_name text, p_call uuid default null)
-returns table (problem text, detail text, doc text, retry_after int, wake_kinds
-    text[], ended_jobs uuid[])
-language sql security definer
-set search_path = pg_catalog, interlock, pg_temp
-as $$
-    select 'not-found','no such gap',null::text,null::int,'{}'::text[],'{}'::uuid[]
-$$;
-revoke all on function interlock.gap_approve(int, uuid, text, text, bigint, text, uuid) from public;
-grant execute on function interlock.gap_approve(int, uuid, text, text, bigint, text, uuid)
-    to interlock_service;
-
-create or replace function interlock.gap_dismiss(
-    p_tenant int, p_gap uuid, p_requested_by text, p_reason text, p_token_id
-    bigint, p_token_name text, p_call uuid default null)
-returns table (problem text, detail text, doc text)
-language sql security definer
-set search_path = pg_catalog, interlock, pg_temp
-as $$
-    select 'not-found','no such gap',null::text
-$$;
-revoke all on function interlock.gap_dismiss(int, uuid, text, text, bigint, text, uuid) from public;
-grant execute on function interlock.gap_dismiss(int, uuid, text, text, bigint, text, uuid)
-    to interlock_service;
-
 create or replace function interlock.schedule_run(
     p_tenant int, p_name text, p_date date, p_subjects text[],
     p_requested_by text, p_reason text, p_token_id bigint, p_token_name
@@ -160,35 +95,6 @@ revoke all on function interlock.schedule_backfill(int, text, uuid, text, text, 
     int) from public;
 grant execute on function interlock.schedule_backfill(int, text, uuid, text, text, bigint, text,
     int)
-    to interlock_service;
-
-create or replace function interlock.work_impact(
-    p_tenant int, p_key text)
-returns table (problem text, detail text, doc text)
-language sql security definer
-set search_path = pg_catalog, interlock, pg_temp
-as $$
-    select 'not-found','no such work',null::text
-$$;
-revoke all on function interlock.work_impact(int, text) from public;
-grant execute on function interlock.work_impact(int, text)
-    to interlock_service;
-
-create or replace function interlock.work_rerun(
-    p_tenant int, p_key text, p_impact_id text, p_payload text,
-    p_requested_by text, p_reason text, p_token_id bigint, p_token_name
-    text, p_call uuid default null)
-returns table (problem text, detail text, doc text, retry_after int, wake_kinds
-    text[])
-language sql security definer
-set search_path = pg_catalog, interlock, pg_temp
-as $$
-    select 'not-found','no such work',null::text,null::int,'{}'::text[]
-$$;
-revoke all on function interlock.work_rerun(int, text, text, text, text, text, bigint, text,
-    uuid) from public;
-grant execute on function interlock.work_rerun(int, text, text, text, text, text, bigint, text,
-    uuid)
     to interlock_service;
 
 create or replace function interlock.slot_impact(
