@@ -17,6 +17,7 @@
 --   duplicate_side_effect_total{effect_kind}
 --                                  contradictions: what happened twice, or
 --                                  after it was certain that it had not
+-- and those of schedule_stats.
 create or replace function interlock.stats()
 returns table (name text, tenant text, labels text, value double precision)
 language plpgsql stable security definer
@@ -101,6 +102,7 @@ begin
     join interlock.tenants t on t.id = x.tenant;
 
     return query select * from interlock.effect_stats();
+    return query select * from interlock.schedule_stats();
 end
 $$;
 

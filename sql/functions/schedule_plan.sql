@@ -1,0 +1,349 @@
+-- schedule_plan.sql: works of a schedule that somebody wants beside its
+-- slots; helpers of schedule_run, schedule_backfill and slot_rerun.
+
+-- date_works(v, date, subjects): the works of a business date: one for each
+-- subject, or one for each slot of it too if slots have keys of their own.
+-- slot_at is null if the date has no slot; timed schedules then have no work
+-- of it.  subjects null: all.  Locks: none.
+create or replace function interlock.date_works(
+    v interlock.schedule_versions, p_date date, p_subjects text[])
+returns table (slot_at timestamptz, subject text, work_key text)
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    v_slots  timestamptz[] := interlock.date_slots(v, p_date);
+    v_timed  boolean := v.work_key || v.payload ~ '\{(time|slot)\}';
+    v_at     timestamptz;
+    v_key    text;
+begin
+    if not v_timed then
+        v_slots := array[v_slots[1]];
+    end if;
+
+    foreach v_at in array v_slots loop
+        v_key := interlock.slot_fill(v, p_date, v_at, v.work_key);
+        return query
+        select v_at, x.subject, interlock.slot_key(v_key, x.subject)
+        from interlock.schedule_subjects x
+        where x.tenant = v.tenant and x.name = v.name and x.list = v.list
+            and (p_subjects is null or x.subject = any (p_subjects))
+        order by x.n;
+    end loop;
+end
+$$;
+
+-- subjects_unknown(v, subjects): the first that the schedule has not.
+create or replace function interlock.subjects_unknown(
+    v interlock.schedule_versions, p_subjects text[])
+returns text
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return (
+        select u.s from unnest(p_subjects) u (s)
+        where u.s is null or u.s not in (
+            select x.subject from interlock.schedule_subjects x
+            where x.tenant = v.tenant and x.name = v.name
+                and x.list = v.list)
+        limit 1);
+end
+$$;
+
+-- plan_act(tenant, plan, limit): acts on the next works of a plan, at most
+-- limit of them.  What has no job yet is submitted like any request; what has
+-- one runs again (work_again).
+-- Locks: the plan (FOR UPDATE), for a rerun its schedule's row (FOR NO KEY
+-- UPDATE), then as submit with p_wait, or the works of these items in key
+-- order, queue_looks, limit groups.
+-- Answers: the plan's doc, how many works are still to be seen to, the kinds
+-- of which jobs may start, and the jobs that ended.
+create or replace function interlock.plan_act(
+    p_tenant int, p_plan uuid, p_limit int, out doc text, out remaining int,
+    out wake_kinds text[], out ended_jobs uuid[])
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    p        interlock.schedule_plans;
+    v_items  interlock.schedule_plan_items[];
+    r        record;
+begin
+    wake_kinds := '{}';
+    ended_jobs := '{}';
+
+    perform from interlock.schedule_plans x
+    where x.tenant = p_tenant and x.id = p_plan for update;
+    select * into strict p from interlock.schedule_plans x
+    where x.tenant = p_tenant and x.id = p_plan;
+
+    -- Of one sort a call: each sort locks in an order of its own.
+    select array_agg(x) into v_items
+    from (select y.* from interlock.schedule_plan_items y
+          where y.tenant = p_tenant and y.plan_id = p_plan
+              and y.outcome is null
+              and y.again = (
+                  select z.again from interlock.schedule_plan_items z
+                  where z.tenant = p_tenant and z.plan_id = p_plan
+                      and z.outcome is null
+                  order by z.n limit 1)
+          order by y.n
+          limit greatest(p_limit, 1)) x;
+
+    if v_items is not null then
+        if p.what = 'rerun' then
+            perform from interlock.schedules s
+            where s.tenant = p_tenant and s.name = p.schedule
+            for no key update;
+        end if;
+
+        if v_items[1].again then
+            select * into r from interlock.plan_again(p, v_items);
+        else
+            select * into r from interlock.plan_submit(p, v_items);
+        end if;
+        wake_kinds := r.wake_kinds;
+        ended_jobs := r.ended_jobs;
+
+        if p.what = 'rerun' then
+            perform interlock.plan_slots(p, v_items[1].n,
+                v_items[cardinality(v_items)].n);
+        end if;
+    end if;
+
+    select x.doc, x.remaining into doc, remaining
+    from interlock.plan_doc(p) x;
+end
+$$;
+
+-- plan_submit(p, items): submits works that have no job yet.  What got its
+-- result meanwhile stays as it is, unless somebody wants just this date run.
+create or replace function interlock.plan_submit(
+    p interlock.schedule_plans, p_items interlock.schedule_plan_items[],
+    out wake_kinds text[], out ended_jobs uuid[])
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v      interlock.schedule_versions;
+    v_go   interlock.schedule_plan_items[] := '{}';
+    v_ans  interlock.submit_answer[];
+    v_i    int := 0;
+    i      interlock.schedule_plan_items;
+    a      interlock.submit_answer;
+begin
+    v := interlock.schedule_version(p.tenant, p.schedule, p.version);
+    wake_kinds := '{}';
+    ended_jobs := '{}';
+
+    foreach i in array p_items loop
+        if p.what <> 'run' and interlock.work_done(p.tenant, i.work_key) then
+            perform interlock.plan_outcome(i, 'done already', null);
+        else
+            v_go := v_go || i;
+        end if;
+    end loop;
+
+    select interlock.works_submit(array_agg(p.tenant), case p.what
+            when 'run' then 'schedule' else p.what end,
+        array_agg(null::text), array_agg(v.kind), array_agg(x.work_key),
+        array_agg(interlock.slot_payload(interlock.slot_fill(v,
+            x.business_date, x.slot_at, v.payload), x.subject)),
+        array_agg(v.priority), array_agg(null::timestamptz),
+        array_agg(p.requested_by), array_agg(p.reason))
+    into v_ans
+    from unnest(v_go) x;
+
+    foreach i in array v_go loop
+        v_i := v_i + 1;
+        a := v_ans[v_i];
+        perform interlock.plan_outcome(i, case
+            when a.outcome = 'problem' then a.problem
+            when a.code = 202 then a.decision
+            else concat_ws(': ', coalesce(a.decision, a.outcome), a.reason) end,
+            a.job_id);
+        wake_kinds := wake_kinds || coalesce(a.wake_kinds, '{}');
+        ended_jobs := ended_jobs || a.ended_jobs;
+    end loop;
+
+    wake_kinds := (select coalesce(array_agg(distinct x), '{}')
+                   from unnest(wake_kinds) x);
+end
+$$;
+
+-- plan_again(p, items): runs works again that had a job.
+create or replace function interlock.plan_again(
+    p interlock.schedule_plans, p_items interlock.schedule_plan_items[],
+    out wake_kinds text[], out ended_jobs uuid[])
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v_groups  text[] := '{}';
+    i         interlock.schedule_plan_items;
+    a         record;
+begin
+    wake_kinds := '{}';
+    ended_jobs := '{}';
+
+    perform from (
+        select distinct x.work_key from unnest(p_items) x
+        order by x.work_key) k
+    cross join lateral (
+        select from interlock.works w
+        where w.tenant = p.tenant and w.work_key = k.work_key
+        for no key update) w;
+
+    foreach i in array p_items loop
+        if p.detail ->> 'only' = 'failed'
+            and interlock.work_done(p.tenant, i.work_key)
+        then
+            perform interlock.plan_outcome(i, 'done already', null);
+            continue;
+        end if;
+
+        select * into a from interlock.work_again(p.tenant, i.work_key, null,
+            p.requested_by, p.reason);
+        perform interlock.plan_outcome(i, coalesce(a.problem, 'accepted'),
+                                       (a.job).id);
+        v_groups := v_groups || a.groups;
+        if a.runnable and (a.job).kind <> all (wake_kinds) then
+            wake_kinds := wake_kinds || (a.job).kind;
+        end if;
+    end loop;
+
+    wake_kinds := interlock.groups_done(p.tenant, (
+        select coalesce(array_agg(distinct x), '{}')
+        from unnest(v_groups) x), wake_kinds);
+end
+$$;
+
+-- work_done(tenant, key): has the key a result that stands?
+create or replace function interlock.work_done(p_tenant int, p_key text)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return exists (
+        select from interlock.works w
+        where w.tenant = p_tenant and w.work_key = p_key
+            and w.published_revision is not null);
+end
+$$;
+
+-- plan_outcome(i, outcome, job): what became of an item.
+create or replace function interlock.plan_outcome(
+    i interlock.schedule_plan_items, p_outcome text, p_job uuid)
+returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    update interlock.schedule_plan_items x
+    set outcome = p_outcome, job_id = p_job
+    where x.tenant = i.tenant and x.plan_id = i.plan_id and x.n = i.n;
+end
+$$;
+
+-- plan_slots(p, from, to): slots whose work was run again by these items are
+-- that job's from now on, and looked at again.
+create or replace function interlock.plan_slots(
+    p interlock.schedule_plans, p_from int, p_to int)
+returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    v_now  timestamptz := clock_timestamp();
+begin
+    update interlock.slots s
+    set state = 'admitted', reason = null, job_id = y.job_id, try_at = null,
+        check_at = v_now + interval '15 seconds'
+    from (select x.job_id, z.ctid as tid
+          from interlock.schedule_plan_items x
+          cross join lateral (
+              select w.ctid from interlock.slots w
+              where w.tenant = x.tenant and w.work_key = x.work_key
+                  and w.schedule = p.schedule and w.state <> 'run') z
+          where x.tenant = p.tenant and x.plan_id = p.id
+              and x.n >= p_from and x.n <= p_to
+              and x.job_id is not null) y
+    where s.ctid = y.tid;
+end
+$$;
+
+-- plan_doc(p): {plan_id, schedule, what, count, admitted, jobs, skipped}, and
+-- how many items have no outcome yet.  jobs: {business_date, subject,
+-- work_key, job_id, outcome} of what was admitted; skipped: {business_date,
+-- subject, work_key, job_id, reason} of the rest; at most 200 of each.
+create or replace function interlock.plan_doc(
+    p interlock.schedule_plans, out doc text, out remaining int)
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    select json_build_object('plan_id', p.id, 'schedule', p.schedule,
+        'what', p.what, 'count', p.count,
+        'admitted', count(*) filter (where x.ok),
+        'jobs', coalesce(json_agg(json_build_object(
+            'business_date', x.business_date, 'subject', x.subject,
+            'work_key', x.work_key, 'job_id', x.job_id,
+            'outcome', x.outcome) order by x.n)
+            filter (where x.ok and x.rank <= 200), '[]'),
+        'skipped', coalesce(json_agg(json_build_object(
+            'business_date', x.business_date, 'subject', x.subject,
+            'work_key', x.work_key, 'job_id', x.job_id,
+            'reason', x.outcome) order by x.n)
+            filter (where not x.ok and x.rank <= 200), '[]'),
+        'truncated', coalesce(bool_or(x.rank > 200), false))::text,
+        (p.count - count(*))::int
+    into doc, remaining
+    from (select y.*, row_number() over (partition by y.ok order by y.n)
+              as rank
+          from (select z.*, z.outcome in ('accepted', 'buffered', 'replaced',
+                    'parked') as ok
+                from interlock.schedule_plan_items z
+                where z.tenant = p.tenant and z.plan_id = p.id
+                    and z.outcome is not null) y) x;
+end
+$$;
+
+revoke all on function interlock.date_works(interlock.schedule_versions,
+    date, text[]) from public;
+revoke all on function interlock.subjects_unknown(
+    interlock.schedule_versions, text[]) from public;
+revoke all on function interlock.plan_act(int, uuid, int) from public;
+revoke all on function interlock.plan_submit(interlock.schedule_plans,
+    interlock.schedule_plan_items[]) from public;
+revoke all on function interlock.plan_again(interlock.schedule_plans,
+    interlock.schedule_plan_items[]) from public;
+revoke all on function interlock.work_done(int, text) from public;
+revoke all on function interlock.plan_outcome(interlock.schedule_plan_items,
+    text, uuid) from public;
+revoke all on function interlock.plan_slots(interlock.schedule_plans, int,
+    int) from public;
+revoke all on function interlock.plan_doc(interlock.schedule_plans)
+    from public;

@@ -1,0 +1,398 @@
+-- schedule_run(…): who: interlockd, POST /v1/schedules/{name}/run, again and
+-- again with the same p_call while remaining is above 0.
+-- Runs the works of one business date, of these subjects (null: all), by the
+-- present definition, at once and beside the slots: it takes that date's work
+-- keys, and no slot is thereby done or left out.  A paused schedule may be
+-- run so.  Acts on the next limit works.
+-- Locks: the plan that keeps it (FOR UPDATE), then as submit with p_wait.
+-- Answers: one row; problem null and plan_doc's doc; how many works are still
+-- to be seen to; the kinds of which jobs may start; the jobs that ended.
+-- Refuses: field-invalid (requested_by, reason or date missing, an unknown
+-- subject, no slot on that date whose time the work key names); not-found.
+create or replace function interlock.schedule_run(
+    p_tenant int, p_name text, p_date date, p_subjects text[],
+    p_requested_by text, p_reason text, p_token_id bigint,
+    p_token_name text, p_call uuid, p_limit int)
+returns table (problem text, detail text, doc text, remaining int,
+    wake_kinds text[], ended_jobs uuid[])
+language plpgsql security definer
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    v_plan    uuid := coalesce(p_call, interlock.new_id());
+    v_detail  text;
+    v         interlock.schedule_versions;
+begin
+    perform set_config('synchronous_commit', 'on', true);
+
+    v_detail := interlock.who_trouble(p_requested_by, p_reason);
+    if not interlock.plan_there(p_tenant, v_plan, 'run') then
+        v := interlock.schedule_present(p_tenant, p_name);
+        if v.name is null then
+            return query select 'not-found', 'no such schedule', null::text,
+                0, '{}'::text[], '{}'::uuid[];
+            return;
+        end if;
+
+        v_detail := coalesce(v_detail, interlock.range_trouble(v, p_date,
+            p_date, p_subjects));
+        if v_detail is null then
+            v_detail := interlock.plan_make(v, 'run', v_plan,
+                json_build_object('date', p_date), p_date, p_date,
+                p_subjects, p_requested_by, p_reason, p_token_id,
+                p_token_name);
+        end if;
+        if v_detail is null then
+            perform interlock.plan_noted(p_tenant, v_plan, p_requested_by,
+                p_reason, p_token_id, p_token_name);
+        end if;
+    end if;
+
+    if v_detail is not null then
+        return query select 'field-invalid', v_detail, null::text, 0,
+            '{}'::text[], '{}'::uuid[];
+        return;
+    end if;
+
+    return query select null::text, null::text, a.doc, a.remaining,
+        a.wake_kinds, a.ended_jobs
+    from interlock.plan_act(p_tenant, v_plan, p_limit) a;
+end
+$$;
+
+-- schedule_backfill_plan(…): who: interlockd, POST
+-- /v1/schedules/{name}/backfill without plan_id.
+-- Which works of a range of business dates, by the present definition, have
+-- no result yet: stores the plan, runs nothing.  Dates without a slot have no
+-- work.
+-- Locks: none.
+-- Answers: one row; problem null and doc {plan_id, schedule, from, to, count,
+-- done (works that have their result already), works: [at most 200 of
+-- {business_date, subject, work_key}], truncated, expires_at}.
+-- Refuses: field-invalid (no range, an end before its start or in the future,
+-- more than 3660 days or 100000 works, an unknown subject); not-found.
+create or replace function interlock.schedule_backfill_plan(
+    p_tenant int, p_name text, p_from date, p_to date, p_subjects text[],
+    p_requested_by text, p_reason text, p_token_id bigint,
+    p_token_name text)
+returns table (problem text, detail text, doc text)
+language plpgsql security definer
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    v_plan    uuid := interlock.new_id();
+    v_detail  text;
+    v         interlock.schedule_versions;
+begin
+    perform set_config('synchronous_commit', 'on', true);
+
+    v := interlock.schedule_present(p_tenant, p_name);
+    if v.name is null then
+        return query select 'not-found', 'no such schedule', null::text;
+        return;
+    end if;
+
+    v_detail := interlock.range_trouble(v, p_from, p_to, p_subjects);
+    if v_detail is null
+        and p_to > interlock.slot_date(v, clock_timestamp())
+    then
+        v_detail := '"to" is in the future';
+    end if;
+    if v_detail is null then
+        v_detail := interlock.plan_make(v, 'backfill', v_plan,
+            json_build_object('from', p_from, 'to', p_to), p_from, p_to,
+            p_subjects, p_requested_by, p_reason, p_token_id, p_token_name);
+    end if;
+    if v_detail is not null then
+        return query select 'field-invalid', v_detail, null::text;
+        return;
+    end if;
+
+    return query
+    select null::text, null::text, json_build_object('plan_id', p.id,
+        'schedule', p_name, 'from', p_from, 'to', p_to, 'count', p.count,
+        'done', (p.detail ->> 'done')::int, 'works', coalesce((
+            select json_agg(json_build_object(
+                'business_date', x.business_date, 'subject', x.subject,
+                'work_key', x.work_key) order by x.n)
+            from interlock.schedule_plan_items x
+            where x.tenant = p_tenant and x.plan_id = p.id
+                and x.n <= 200), '[]'),
+        'truncated', p.count > 200,
+        'expires_at', interlock.ts(p.expires_at))::text
+    from interlock.schedule_plans p
+    where p.tenant = p_tenant and p.id = v_plan;
+end
+$$;
+
+-- schedule_backfill(…): who: interlockd, POST /v1/schedules/{name}/backfill
+-- with plan_id, again and again while remaining is above 0.
+-- Acts on the next limit works of a plan; a plan that is done answers the
+-- same again.
+-- Locks and answers: as schedule_run.
+-- Refuses: field-invalid (requested_by or reason missing); not-found;
+-- plan-expired (it was never begun, and its hour is over).
+create or replace function interlock.schedule_backfill(
+    p_tenant int, p_name text, p_plan uuid, p_requested_by text,
+    p_reason text, p_token_id bigint, p_token_name text, p_limit int)
+returns table (problem text, detail text, doc text, remaining int,
+    wake_kinds text[], ended_jobs uuid[])
+language plpgsql security definer
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    v_problem  text;
+    v_detail   text;
+    p          interlock.schedule_plans;
+begin
+    perform set_config('synchronous_commit', 'on', true);
+
+    v_detail := interlock.who_trouble(p_requested_by, p_reason);
+    if v_detail is not null then
+        v_problem := 'field-invalid';
+    else
+        perform from interlock.schedule_plans x
+        where x.tenant = p_tenant and x.id = p_plan for update;
+        select * into p from interlock.schedule_plans x
+        where x.tenant = p_tenant and x.id = p_plan
+            and x.schedule = p_name and x.what = 'backfill';
+        if not found then
+            v_problem := 'not-found';
+            v_detail := 'no such plan';
+        elsif not interlock.plan_begun(p) then
+            if p.expires_at <= clock_timestamp() then
+                v_problem := 'plan-expired';
+                v_detail := 'this plan was made more than an hour ago; make '
+                    'a new one';
+            else
+                update interlock.schedule_plans x
+                set requested_by = p_requested_by, reason = p_reason,
+                    token_id = p_token_id, token_name = p_token_name
+                where x.tenant = p_tenant and x.id = p_plan;
+                perform interlock.plan_noted(p_tenant, p_plan,
+                    p_requested_by, p_reason, p_token_id, p_token_name);
+            end if;
+        end if;
+    end if;
+
+    if v_problem is not null then
+        return query select v_problem, v_detail, null::text, 0,
+            '{}'::text[], '{}'::uuid[];
+        return;
+    end if;
+
+    return query select null::text, null::text, a.doc, a.remaining,
+        a.wake_kinds, a.ended_jobs
+    from interlock.plan_act(p_tenant, p_plan, p_limit) a;
+end
+$$;
+
+-- schedule_present(tenant, name): the definition in force of a schedule that
+-- is not deleted; nulls if there is none.
+create or replace function interlock.schedule_present(
+    p_tenant int, p_name text)
+returns interlock.schedule_versions
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v  interlock.schedule_versions;
+begin
+    select x.* into v
+    from interlock.schedules s
+    cross join lateral (
+        select y.* from interlock.schedule_versions y
+        where y.tenant = s.tenant and y.name = s.name
+            and y.version = s.version
+        limit 1) x
+    where s.tenant = p_tenant and s.name = p_name and not s.deleted;
+    return v;
+end
+$$;
+
+-- range_trouble(v, from, to, subjects): what is wrong with a range.
+create or replace function interlock.range_trouble(
+    v interlock.schedule_versions, p_from date, p_to date,
+    p_subjects text[])
+returns text
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+declare
+    v_name  text := interlock.subjects_unknown(v, p_subjects);
+begin
+    return case
+        when p_from is null or p_to is null
+        then 'a business date is missing'
+        when not isfinite(p_from) or not isfinite(p_to)
+            or p_from < date '1900-01-01' or p_to > date '2999-12-31'
+        then 'a business date must be from 1900-01-01 to 2999-12-31'
+        when p_to < p_from then '"to" is before "from"'
+        when p_to - p_from >= 3660 then 'a range has at most 3660 days'
+        when p_subjects = '{}' then '"subjects" names nobody'
+        when v_name is not null
+        then format('"subjects": the schedule has no "%s"',
+                    left(v_name, 64)) end;
+end
+$$;
+
+-- plan_there(tenant, plan, what): is there such a plan?
+create or replace function interlock.plan_there(
+    p_tenant int, p_plan uuid, p_what text)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return exists (
+        select from interlock.schedule_plans x
+        where x.tenant = p_tenant and x.id = p_plan and x.what = p_what);
+end
+$$;
+
+-- plan_begun(p): has somebody acted on it?
+create or replace function interlock.plan_begun(p interlock.schedule_plans)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return exists (
+        select from interlock.actions a
+        where a.tenant = p.tenant and a.call_id = p.id);
+end
+$$;
+
+-- plan_make(v, what, id, detail, from, to, subjects, who): stores a plan of
+-- the works of a range; of a backfill without those that are done.  Answers
+-- what is wrong with it, as a sentence, and then has stored nothing.
+create or replace function interlock.plan_make(
+    v interlock.schedule_versions, p_what text, p_id uuid, p_detail json,
+    p_from date, p_to date, p_subjects text[], p_requested_by text,
+    p_reason text, p_token_id bigint, p_token_name text)
+returns text
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    d       date := p_from;
+    v_n     int := 0;
+    v_done  int := 0;
+    v_all   int := 0;
+    r       record;
+begin
+    insert into interlock.schedule_plans (tenant, id, what, schedule,
+        version, expires_at, count, detail, requested_by, reason, token_id,
+        token_name)
+    values (v.tenant, p_id, p_what, v.name, v.version,
+        clock_timestamp() + interval '1 hour', 0, p_detail, p_requested_by,
+        p_reason, p_token_id, p_token_name)
+    on conflict do nothing;
+    if not found then
+        return null;    -- the same call made it just now
+    end if;
+
+    while d <= p_to and v_all <= 100000 loop
+        with w as (
+            select x.*, row_number() over () as i, p_what = 'backfill'
+                and interlock.work_done(v.tenant, x.work_key) as done
+            from interlock.date_works(v, d, p_subjects) x
+            where p_what <> 'backfill' or x.slot_at is not null
+            limit 100001 - v_all),
+        ins as (
+            insert into interlock.schedule_plan_items (tenant, plan_id, n,
+                business_date, slot_at, subject, work_key, again)
+            select v.tenant, p_id, v_n + row_number() over (order by w.i), d,
+                w.slot_at, w.subject, w.work_key, false
+            from w where not w.done)
+        select count(*) as n, count(*) filter (where w.done) as done into r
+        from w;
+        v_n := v_n + r.n - r.done;
+        v_done := v_done + r.done;
+        v_all := v_all + r.n;
+        d := d + 1;
+    end loop;
+
+    if v_all > 100000 or (v_all = 0 and p_what = 'run') then
+        delete from interlock.schedule_plan_items x
+        where x.tenant = v.tenant and x.plan_id = p_id;
+        delete from interlock.schedule_plans x
+        where x.tenant = v.tenant and x.id = p_id;
+        return case when v_all = 0
+            then format('%s has no slot, whose time the work key names',
+                        p_from)
+            else 'these are more than 100000 works; take a smaller range, '
+                'or some "subjects"' end;
+    end if;
+
+    update interlock.schedule_plans x
+    set count = v_n,
+        detail = (p_detail::jsonb || jsonb_build_object('done', v_done))::json
+    where x.tenant = v.tenant and x.id = p_id;
+    return null;
+end
+$$;
+
+-- plan_noted(tenant, plan, …): the action that a plan's first step is; its
+-- call is the plan, so that there is one.
+create or replace function interlock.plan_noted(
+    p_tenant int, p_plan uuid, p_requested_by text, p_reason text,
+    p_token_id bigint, p_token_name text)
+returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    insert into interlock.actions (tenant, what, target, token_id,
+        token_name, requested_by, reason, detail, call_id)
+    select p_tenant, 'schedule_' || p.what, p.schedule, p_token_id,
+        p_token_name, p_requested_by, p_reason, (p.detail::jsonb
+            || jsonb_build_object('plan_id', p.id, 'count', p.count))::json,
+        p.id
+    from interlock.schedule_plans p
+    where p.tenant = p_tenant and p.id = p_plan
+    on conflict do nothing;
+end
+$$;
+
+revoke all on function interlock.schedule_present(int, text) from public;
+revoke all on function interlock.range_trouble(interlock.schedule_versions,
+    date, date, text[]) from public;
+revoke all on function interlock.plan_there(int, uuid, text) from public;
+revoke all on function interlock.plan_begun(interlock.schedule_plans)
+    from public;
+revoke all on function interlock.plan_make(interlock.schedule_versions, text,
+    uuid, json, date, date, text[], text, text, bigint, text) from public;
+revoke all on function interlock.plan_noted(int, uuid, text, text, bigint,
+    text) from public;
+revoke all on function interlock.schedule_run(int, text, date, text[], text,
+    text, bigint, text, uuid, int) from public;
+revoke all on function interlock.schedule_backfill_plan(int, text, date,
+    date, text[], text, text, bigint, text) from public;
+revoke all on function interlock.schedule_backfill(int, text, uuid, text,
+    text, bigint, text, int) from public;
+grant execute on function interlock.schedule_run(int, text, date, text[],
+    text, text, bigint, text, uuid, int) to interlock_service;
+grant execute on function interlock.schedule_backfill_plan(int, text, date,
+    date, text[], text, text, bigint, text) to interlock_service;
+grant execute on function interlock.schedule_backfill(int, text, uuid, text,
+    text, bigint, text, int) to interlock_service;
