@@ -145,14 +145,27 @@ as $$
 $$;
 
 -- zone_known(name): is it a zone of the IANA data that the server has?
--- Offsets and abbreviations that PostgreSQL would take besides are none.
+-- PostgreSQL would take offsets and abbreviations besides.  What has a slash
+-- and no digit is neither of these, and quick to look up; for the others the
+-- server reads all of its zones.
 create or replace function interlock.zone_known(p_name text)
 returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select p_name !~ '^(posix|right)/|^(posixrules|localtime|Factory)$'
-        and exists (select from pg_timezone_names z where z.name = p_name)
+begin
+    if p_name ~* '^(posix|right)/|^(posixrules|localtime|factory)$' then
+        return false;
+    elsif p_name ~ '^[A-Z][A-Za-z_-]*(/[A-Z][A-Za-z_-]*)+$' then
+        perform now() at time zone p_name;
+        return true;
+    end if;
+
+    return p_name = 'UTC' or exists (
+        select from pg_timezone_names z where z.name = p_name);
+exception when invalid_parameter_value then
+    return false;
+end
 $$;
 
 -- work_key_trouble(v): what is wrong with the work-key template.

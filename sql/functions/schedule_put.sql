@@ -23,14 +23,15 @@ set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
-    f         record;
-    c         record;
-    s         interlock.schedules;
-    v_old     interlock.schedule_versions;
-    v_new     interlock.schedule_versions;
-    v_now     timestamptz;
-    v_names   text[];
-    v_detail  text;
+    f          record;
+    c          record;
+    s          interlock.schedules;
+    v_old      interlock.schedule_versions;
+    v_new      interlock.schedule_versions;
+    v_now      timestamptz;
+    v_names    text[];
+    v_problem  text := 'field-invalid';
+    v_detail   text;
 begin
     perform set_config('synchronous_commit', 'on', true);
 
@@ -66,6 +67,7 @@ begin
         select * into c from interlock.schedule_rules(v_new, coalesce(
             v_names <> '{}' and v_names <> '{""}', false),
             coalesce(v_names[1], ''));
+        v_problem := c.problem;
         v_detail := c.detail;
     end if;
 
@@ -74,8 +76,7 @@ begin
         delete from interlock.schedules x
         where x.tenant = p_tenant and x.name = p_name
             and v_old.version is null;
-        return query select coalesce(c.problem, 'field-invalid'), v_detail,
-            null::text;
+        return query select v_problem, v_detail, null::text;
         return;
     end if;
 

@@ -14,9 +14,9 @@ begin
 end
 $$;
 
--- A schedule of one day a week that is not today's, so that nothing comes up
--- by itself; and a definition without braces, which isolation specs cannot
--- have: 'cron 0 9 * * *, subjects a b'.
+-- A schedule by its cron expression and subjects ('a b'), whose slots have work
+-- keys of their own; p_more are further fields.  Isolation specs cannot have
+-- braces.
 create function t.plan_slots(p_name text, p_kind text, p_cron text,
     p_subjects text, p_more text default '') returns void
 language sql as $$
@@ -78,4 +78,10 @@ language sql as $$
             - interval '1 ms' end
     where s.schedule = p_name and (s.try_at is not null
         or s.check_at is not null)
+$$;
+
+-- The daily time that was so long ago, in UTC, as a cron expression.
+create function t.cron_ago(p_ago interval) returns text language sql as $$
+    select to_char((clock_timestamp() - p_ago) at time zone 'UTC',
+        'FMMI FMHH24 "* * *"')
 $$;
