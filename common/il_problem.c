@@ -192,8 +192,12 @@ static const il_problem_row_t  il_problems[] = {
         { 409, il_string("check-not-possible"),
           il_string("The effect can not be looked up") },
 
-    [IL_P_WORK_PRUNED] =
-        { 410, il_string("work-pruned"),
+    [IL_P_GAP_CLOSED] =
+        { 409, il_string("gap-closed"),
+          il_string("The gap is not open any more") },
+
+    [IL_P_PRUNED] =
+        { 410, il_string("pruned"),
           il_string("What is known of this work was pruned") },
 
     [IL_P_IMPACT_CHANGED] =

@@ -6,6 +6,7 @@
 #include "il_key.h"
 #include "query.h"
 #include "route.h"
+#include "schedule.h"
 #include "server.h"
 #include "who.h"
 
@@ -66,7 +67,7 @@ il_gap_is_state(il_str_t s)
     size_t  i;
 
     static const char *const  states[] = {
-        "open", "approved", "dismissed", "closed", "all"
+        "open", "approved", "dismissed", "closed"
     };
 
     for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
@@ -99,7 +100,8 @@ il_gap_list(il_req_t *r)
     d->number = IL_DOC_LIMIT;
 
     if (il_query_read(r, q, 4) != 0
-        || il_query_int(r, &q[2], 1, IL_DOC_LIMIT_MAX, &d->number) != 0)
+        || il_query_int(r, &q[2], 1, IL_DOC_LIMIT_MAX, &d->number) != 0
+        || il_schedule_cursor(r, &q[3]) != 0)
     {
         return;
     }
@@ -115,7 +117,7 @@ il_gap_list(il_req_t *r)
 
     if (g->state.data != NULL && !il_gap_is_state(g->state)) {
         il_query_invalid(r, "state", "must be one of open, approved, "
-                         "dismissed, closed, all");
+                         "dismissed, closed");
         return;
     }
 

@@ -7,6 +7,7 @@
 
 #include "buf.h"
 #include "doc.h"
+#include "il_enc.h"
 #include "il_time.h"
 #include "il_key.h"
 #include "query.h"
@@ -17,6 +18,7 @@
 
 
 #define IL_SUBJECT_MAX  512         /* bytes */
+#define IL_CURSOR_MAX   200         /* behind its time */
 
 
 static const char  il_schedule_missing[] = "There is no such schedule.";
@@ -230,6 +232,32 @@ il_schedule_query_date(il_req_t *r, const il_query_t *q, il_str_t *date)
 }
 
 
+int
+il_schedule_cursor(il_req_t *r, const il_query_t *q)
+{
+    size_t    n;
+    int64_t   at;
+    il_str_t  s;
+
+    s = q->value;
+
+    if (s.data == NULL) {
+        return 0;
+    }
+
+    for (n = 0; n < s.len && s.data[n] != '.'; n++) { /* void */ }
+
+    if (n == s.len || s.len - n > IL_CURSOR_MAX || il_has_control(s)
+        || il_digits_parse(il_str(s.data, n), 17, &at) != 0)
+    {
+        il_query_invalid(r, q->name, "is not one that this list gave");
+        return -1;
+    }
+
+    return 0;
+}
+
+
 static void
 il_schedule_put_slots(il_read_t *read, il_db_args_t *args)
 {
@@ -267,7 +295,8 @@ il_schedule_slots(il_req_t *r)
     if (il_query_read(r, q, 4) != 0
         || il_schedule_query_date(r, &q[0], &s->date) != 0
         || il_schedule_query_date(r, &q[1], &s->to) != 0
-        || il_query_int(r, &q[2], 1, IL_DOC_LIMIT_MAX, &d->number) != 0)
+        || il_query_int(r, &q[2], 1, IL_DOC_LIMIT_MAX, &d->number) != 0
+        || il_schedule_cursor(r, &q[3]) != 0)
     {
         return;
     }

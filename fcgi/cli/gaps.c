@@ -30,7 +30,7 @@ static const il_opt_t  il_gaps_list_opts[] = {
     { "schedule", il_gaps_str(schedule), "NAME", "those of this schedule", 0,
       0, 0 },
     { "state", il_gaps_str(state), "STATE",
-      "open, approved, dismissed, closed or all (open)", 0, 0, 0 },
+      "open, approved, dismissed or closed (open)", 0, 0, 0 },
     { "limit", IL_OPT_INT, offsetof(il_gaps_opts_t, limit), "N",
       "at most so many (1000)", 1, 10000000, 1000 },
     IL_OPT_END

@@ -116,6 +116,10 @@ is_deeply(complete($interlock, 'work', '--conc'), [ '--concurrency' ],
     'an option');
 is_deeply(complete($interlock, 'token', 'create', '--ro'), [ '--role' ],
     'an option of a command of two words');
+is_deeply(complete($interlock, 'gaps', 'list', '--state', 'op'), [ 'open' ],
+    'a state of gaps');
+is_deeply(complete($interlock, 'effect', 'list', '--state', 'un'),
+    [ 'unknown' ], 'a state of effects');
 is_deeply(complete($interlock, 'decide', 'x', '--action', 're'),
     [ 'retry', 'release' ], 'a decision');
 is_deeply(complete($interlock, 'token', 'create', '--role', 'au'),

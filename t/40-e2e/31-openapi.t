@@ -407,7 +407,7 @@ call('POST', "$schedule/backfill", { %$op, %fill, body => $_ }) for
 call('POST', "$schedule/backfill", { %$_, %fill, body => {
     from => '2026-07-20', to => '2026-07-22' } }) for $sub, {};
 call('GET', "$schedule/slots", { %$sub, path => "$schedules/nightly/slots$_" })
-    for '?from=2026-07-20&to=2026-07-22&limit=2', '?from=never';
+    for '?from=2026-07-20&to=2026-07-22&limit=2', '?from=never', '?cursor=1';
 call('GET', "$schedule/slots", { path => "$schedules/nightly/slots" });
 call('GET', "$schedule/slots", { %$op, path => "$schedules/nosuch/slots" });
 
@@ -449,7 +449,8 @@ call('POST', $rerun, { %$op, path => '/v1/works/nosuch/rerun',
 
 my $gaps = '/v1/gaps';
 call('GET', $gaps, { %$op, path => "/v1/gaps$_" })
-    for '?schedule=nightly&state=all&limit=1', '?state=lost';
+    for '?schedule=nightly&state=open&limit=1', '?state=lost',
+    '?cursor=x';
 call('GET', $gaps, $_) for $sub, {};
 for my $do (qw(approve dismiss)) {
     my %gap = (path => "/v1/gaps/$nobody/$do");
