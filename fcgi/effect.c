@@ -75,13 +75,14 @@ static int
 il_effect_begin_read(il_req_t *r, il_effect_t *e, il_field_t *f)
 {
     uint8_t   *digest;
-    il_str_t   text, compensates;
+    il_str_t   text, compensates, call;
 
     if (il_effect_name(r, &f[0], &e->name) != 0
         || il_body_string(r, &f[1], IL_NAME_MAX, &e->kind) != 0
         || il_body_string(r, &f[2], IL_EFFECT_TARGET_MAX, &e->target) != 0
         || il_body_string(r, &f[3], IL_DIGEST_TEXT_MAX, &text) != 0
-        || il_body_string(r, &f[4], IL_UUID_TEXT, &compensates) != 0)
+        || il_body_string(r, &f[4], IL_UUID_TEXT, &compensates) != 0
+        || il_body_string(r, &f[5], IL_UUID_TEXT, &call) != 0)
     {
         return -1;
     }
@@ -118,6 +119,15 @@ il_effect_begin_read(il_req_t *r, il_effect_t *e, il_field_t *f)
         }
     }
 
+    if (call.data != NULL) {
+        e->call = il_effect_uuid(r, call);
+
+        if (e->call == NULL) {
+            il_body_invalid(r, "call", "is not a UUID");
+            return -1;
+        }
+    }
+
     return 0;
 }
 
@@ -131,10 +141,11 @@ il_effect_begin_go(il_req_t *r)
         { .name = "kind", .types = IL_T_STRING },
         { .name = "target", .types = IL_T_STRING },
         { .name = "request_digest", .types = IL_T_STRING },
-        { .name = "compensates", .types = IL_T_STRING }
+        { .name = "compensates", .types = IL_T_STRING },
+        { .name = "call", .types = IL_T_STRING }
     };
 
-    if (il_body_fields(r, f, 5, 0) == 0 && il_effect_begin_read(r, e, f) == 0)
+    if (il_body_fields(r, f, 6, 0) == 0 && il_effect_begin_read(r, e, f) == 0)
     {
         il_effect_begin(r);
     }

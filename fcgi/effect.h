@@ -24,7 +24,7 @@ typedef struct {
     il_str_t        target;
     il_str_t        digest;        /* bytes */
     const uint8_t  *compensates;
-    const uint8_t  *call;          /* the edge's id of this call */
+    const uint8_t  *call;          /* its caller's id of it */
 
     /* an outcome */
     const uint8_t  *effect;

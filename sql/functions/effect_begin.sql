@@ -12,10 +12,12 @@
 -- Judged in later statements, with a clock read after the last wait.
 --
 -- p_call: the id that the caller gave this call before its first try, if the
--- caller itself will send (the egress).  Then only the same call gets the
--- send again, after a lost COMMIT; any other begin meanwhile is in_progress.
+-- caller itself will send (the egress, interlock effect run) or asked for it.
+-- Then only the same call gets the send again, after a lost COMMIT or a lost
+-- answer; any other begin meanwhile is in_progress.
 -- Without it a begin repeated by the same attempt gets the same send, as long
--- as its deadline is ahead: its worker did not hear the first answer.
+-- as its deadline is ahead: its worker did not hear the first answer, and
+-- promises so that it has not sent.
 --
 -- Answers one row a call, ok with a decision:
 --   send               may be sent now, once, as send_id, within deadline_ms,

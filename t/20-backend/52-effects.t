@@ -84,6 +84,19 @@ cmp_ok($b->{json}{deadline_ms}, '<=', 5000, '... and a deadline');
 my $again = begin($l, 'charge', request_digest => 'one');
 is($again->{json}{send_id}, $b->{json}{send_id},
     'a repeated begin of the same owner gets the same send');
+
+# a begin that names its call: that call alone gets the send again
+{
+    my @call = map { "01890000-0000-7000-8000-00000000000$_" } 1, 2;
+    my @got = map { begin($l, 'named', call => $_)->{json} }
+        @call[ 0, 0, 1 ], undef;
+    is("@{[ map { $_->{decision} } @got ]}",
+        'send send in_progress in_progress', 'begins with a call id');
+    is($got[1]{send_id}, $got[0]{send_id}, '... the same gets the same send');
+    is($got[2]{send_id}, undef, '... another one gets none');
+    is(problem(begin($l, 'named', call => 'x')), '400 field-invalid',
+        '... it is a UUID');
+}
 is(problem(begin($l, 'charge', request_digest => 'two')),
     '409 effect-mismatch', 'another request is refused');
 
