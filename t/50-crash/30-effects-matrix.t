@@ -33,6 +33,7 @@ use Time::HiRes qw(sleep time);
 use Interlock::Payer;
 use Interlock::Provider;
 use Interlock::Session;
+use Interlock::Standby;
 use Interlock::Test;
 
 my %provider = (keys => Interlock::Provider->new,
@@ -81,6 +82,7 @@ for my $path (sort keys %policy) {
 # `plug` and a `stop` only make the others of a round one batch: they are held
 # first, so that all others queue behind them.
 my ($db, $holder) = map { Interlock::Session->new($i->dsn('admin')) } 1, 2;
+my $standby = Interlock::Standby->new($i);
 $db->do(q{
 create function public.held() returns trigger language plpgsql as $$
 declare
@@ -152,15 +154,6 @@ sub held {
         "$app to be held ($event)");
 }
 
-sub standby {
-    my ($name) = @_;
-
-    $db->do("alter system set synchronous_standby_names = '$name'");
-    $db->do('select pg_reload_conf()');
-    $i->wait_for(sub { (one('show synchronous_standby_names') // '')
-        eq $name }, 5, 'the setting');
-}
-
 sub hold {
     my ($session, @steps) = @_;
 
@@ -212,7 +205,7 @@ sub stand {
 
     if ($of{begun}) {
         # COMMITs are durable here then, and wait for a standby
-        standby('nobody');
+        $standby->hold;
         $holder->do('rollback');
         held("interlockd $_", 'SyncRep') for qw(outcome begin);
     }
@@ -295,7 +288,7 @@ sub over {
 
     my $jobs = join ',', map { "'$_->{job}'" } @cells;
     $holder->do('rollback');
-    standby('');
+    $standby->release;
     for my $cell (@cells) {
         $cell->{provider}->release_for($cell->{ref},
             $cell->{step} eq 'gone' ? 'drop' : 'go') if $hangs{ $cell->{step} };
@@ -399,7 +392,8 @@ for my $victim ((qw(worker interlockd nginx PostgreSQL)) x $times) {
             # (its settings are those of before)
             $i->wait_for(sub { eval { ($db, $holder) = map {
                 Interlock::Session->new($i->dsn('admin')) } 1, 2;
-                standby(''); 1 } }, 20, 'PostgreSQL');
+                $standby = Interlock::Standby->new($i); $standby->release;
+                1 } }, 20, 'PostgreSQL');
         }
         ready($process{$victim}, $old) if $old;
         over($victim, @cells);
