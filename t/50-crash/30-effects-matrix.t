@@ -407,6 +407,19 @@ note("$count{again} payments were sent more than once, $count{decided} were "
 cmp_ok($count{again}, '>', 0, 'sending again was needed') if !defined $only;
 cmp_ok($count{decided}, '>', 0, 'so was a person') if !defined $only;
 
+# The history is a chain with a link for each row, though those who made it
+# were killed.
+my $chain;
+eval { $i->wait_for(sub {
+    $chain = $i->cli('audit', 'verify', '--tenant', 'demo', '--json',
+        '--dsn-file', $i->dir . '/dsn');
+    !$chain->{code} && !$chain->{json}{unsealed} }, 10, 'all to be sealed') };
+is($chain->{code}, 0, 'the history is as it was written')
+    or diag($chain->{out}, $chain->{err});
+is($chain->{json}{unsealed}, 0, 'and sealed');
+is($chain->{json}{links}, one('select count(*) from '
+    . 'interlock.effects_history'), 'row by row');
+
 $i->check_sql;
 
 done_testing();
