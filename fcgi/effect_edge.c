@@ -106,7 +106,8 @@ il_edge_begin(il_req_t *r, il_effect_t *e, il_str_t json)
 
     if (!il_name_valid(e->kind)) {
         il_req_problem(r, IL_P_EFFECT_KIND_UNKNOWN,
-                       "The location names no effect kind.");
+                       "What the location gives is no name of an effect "
+                       "kind.");
         return -1;
     }
 

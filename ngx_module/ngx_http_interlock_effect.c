@@ -266,6 +266,10 @@ ngx_http_interlock_effect_named(ngx_http_request_t *r,
         return "The effect's name can not be worked out.";
     }
 
+    if (e->conf->kind == NULL) {
+        e->kind = e->name;
+    }
+
     if (e->conf->headers) {
         header = e->conf->headers->elts;
 

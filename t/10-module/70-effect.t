@@ -276,6 +276,10 @@ $res = out(undef, at => '/json/');
 is($res->{status}, 200, 'a name from the body');
 is(scalar calls($t, 'begin', "charge:$res->{ref}"), 1, '... is the effect\'s');
 
+out('refund', at => '/plain/');
+is((calls($t, 'begin', 'refund'))[0]{call}{kind}, 'refund',
+    'without a kind the name is the kind');
+
 for my $at ('/out/', '/plain/') {
     for my $size (100, 4096, 60_000, 66_000, 3_000_000) {
         $p->next({ act => 1, size => $size });
@@ -542,6 +546,24 @@ SKIP: {
     }
     is($p->done('h2'), 3, '... and each done once');
 }
+
+# new configuration while a call is under way
+$p->next('hang');
+my $old = $t->connect;
+$old->request(POST => '/out/charges', { body => '{"reference":"reload"}',
+    headers => [ 'Interlock-Owner-Token' => $token,
+    'Interlock-Effect' => 'reload' ] });
+$p->wait_for_waiting(1);
+my %worker = map { $_ => 1 } $t->workers;
+$t->reload(nowait => 1);
+$t->wait_for(sub { grep { !$worker{$_} } $t->workers }, 10, 'a new worker');
+is(out('meanwhile')->{status}, 200, 'a reload: the new process works');
+is(scalar(my @none = calls($t, 'outcome', 'reload')), 0,
+    '... the old one waits for the provider');
+$p->release('go');
+$res = $old->response;
+is($res->{status}, 200, '... and answers');
+is(header($res, 'interlock-effect-state'), 'confirmed', '... on record');
 
 # many at once, each with its own
 my @name = map { "many$_" } 1 .. 20;
