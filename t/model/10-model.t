@@ -34,7 +34,7 @@ my @sound = (
     [ 'authoritative look-up'       => $look ],
     [ 'look-up that proves nothing' => '-DLOOK=1 -DIDS=3 -DLOST=0' ],
     [ 'keys, requests at any time'  => $keys ],
-    [ 'keys, forgotten in the end'  => "$window -DCRASHES=0" ],
+    [ 'keys, forgotten in the end'  => "$window -DCRASHES=0 -DROUNDS=1" ],
     [ 'keys and look-up'            => "$both -DCRASHES=0 -DROUNDS=1" ],
     [ 'replace, scope work'         => $replace ],
     [ 'decide about an open effect' =>
