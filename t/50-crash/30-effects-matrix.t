@@ -327,10 +327,8 @@ sub judge {
     my ($victim, $cell) = @_;
 
     my $ref = $cell->{ref};
-    my @record = grep { ($_->{reference} // '') eq $ref }
-        $cell->{provider}->record;
-    my @heard = grep { ($_->{reference} // '') eq $ref }
-        $cell->{provider}->heard;
+    my @record = $cell->{provider}->record($ref);
+    my @heard = $cell->{provider}->heard($ref);
     my ($job) = $db->do("select status, attempts from interlock.jobs where "
         . "id = '$cell->{job}'");
     my @effects = $db->do('select e.state, e.provider_ref, e.round, '
