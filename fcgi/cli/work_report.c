@@ -15,6 +15,7 @@
 #include "work.h"
 
 #define IL_REPORT_CALL_MS   15000
+#define IL_REPORT_AGAIN_MS  2000    /* most between two tries */
 #define IL_REPORT_MORE_MS   60000   /* beyond our end of the lease: only the
                                        server knows whether it is too late */
 #define IL_REPORT_HURRY_MS  3000
@@ -84,7 +85,10 @@ il_report_send(il_work_job_t *job, const char *path, il_str_t body,
         return 0;
     }
 
-    il_backoff_init(&backoff, 200, 5000);
+    /* After an outage attempts whose lease is over are recovered soon: ask
+     * often enough to be there before. */
+
+    il_backoff_init(&backoff, 200, IL_REPORT_AGAIN_MS);
     status = 0;
 
     for ( ;; ) {
