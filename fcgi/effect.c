@@ -126,7 +126,15 @@ il_effect_begin_read(il_req_t *r, il_effect_t *e, il_field_t *f)
             il_body_invalid(r, "call", "is not a UUID");
             return -1;
         }
+
+        e->named = 1;
+        return 0;
     }
+
+    /* so that a lost COMMIT is not taken for somebody else's begin */
+
+    il_uuid7(e->own_call, (uint64_t) il_wall_ms());
+    e->call = e->own_call;
 
     return 0;
 }
@@ -437,6 +445,7 @@ il_effect_put_begin(il_db_args_t *a, il_item_t *item)
     il_db_put_bytes(a, 7, e->digest);
     il_db_put_uuid(a, 8, e->compensates);
     il_db_put_uuid(a, 9, e->call);
+    il_db_put_bool(a, 10, e->named);
 }
 
 
@@ -445,8 +454,8 @@ il_effect_call_begin(il_lane_t *lane, il_link_t *link, il_item_t **items,
     size_t n, il_db_result_t **res)
 {
     return il_lane_call_rows(link, "select * from interlock.effect_begin("
-                             "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-                             "iuultttyuu", il_effect_put_begin, NULL, lane,
+                             "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, "
+                             "$11)", "iuultttyuub", il_effect_put_begin, NULL, lane,
                              items, n, res);
 }
 

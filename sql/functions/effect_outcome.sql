@@ -259,7 +259,8 @@ begin
     if w.said = 'confirmed' then
         return interlock.effect_confirm(e, s.round, 'outcome', w);
 
-    elsif w.said = 'failed' and s.round = e.round and e.sends = 1
+    elsif w.said = 'failed' and s.round = e.round
+        and interlock.effect_sole(e)
         and e.state in ('intended', 'unknown', 'needs_human')
     then
         return interlock.effect_fail(e, 'outcome', w);
@@ -270,7 +271,8 @@ begin
 
     -- Evidence.  That the only send there was did not happen, after somebody
     -- else said that it did, is a contradiction.
-    if w.said = 'failed' and s.round = e.round and e.sends = 1
+    if w.said = 'failed' and s.round = e.round
+        and interlock.effect_sole(e)
         and e.state = 'confirmed'
     then
         w.contradiction := 'failed_after_confirmed';

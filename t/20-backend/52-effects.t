@@ -85,6 +85,18 @@ my $again = begin($l, 'charge', request_digest => 'one');
 is($again->{json}{send_id}, $b->{json}{send_id},
     'a repeated begin of the same owner gets the same send');
 
+# ... as the provider honours keys; but then a refusal may be the second one's
+{
+    my $b = begin($l, 'repeated');
+    begin($l, 'repeated');
+    my $o = outcome($l, $b, state => 'failed');
+    is($o->{json}{state}, 'unknown', '... a refusal is no definite no then');
+    is(begin($l, 'letter', kind => 'sample-mute')->{json}{decision}, 'send',
+        'a begin where no keys are honoured');
+    is(begin($l, 'letter', kind => 'sample-mute')->{json}{decision},
+        'in_progress', '... is not repeated by a call that is not the same');
+}
+
 # a begin that names its call: that call alone gets the send again
 {
     my @call = map { "01890000-0000-7000-8000-00000000000$_" } 1, 2;
@@ -224,7 +236,7 @@ is_deeply([ map { $_->{name} } @{ call(GET => "/v1/effects?work_key="
     . "$l->{work_key}&state=confirmed", 'operator')->{json}{items} } ],
     [ qw(human lost big charge) ], '... by state, newest first');
 is(scalar @{ call(GET => '/v1/effects?kind=sample-mute', 'auditor')
-    ->{json}{items} }, 2, '... by kind');
+    ->{json}{items} }, 3, '... by kind');
 is(scalar @{ call(GET => '/v1/effects?until=2020-01-01T00:00:00Z', 'auditor')
     ->{json}{items} }, 0, '... by time');
 my ($next, @pages) = '';
