@@ -135,7 +135,7 @@ test:
 soak:
 	@sh fcgi/etc/bring build test
 	$(AGAIN) all unit
-	@INTERLOCK_BUILD='$(B)' INTERLOCK_FULL=1 sh t/run t/50-crash
+	@INTERLOCK_BUILD='$(B)' INTERLOCK_FULL=1 sh t/run t/50-crash t/model
 
 # Everything again under the address and undefined behaviour sanitizers, and
 # the backend under the thread sanitizer; then the bands that touch it.

@@ -350,6 +350,31 @@ il_doc_problem_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 }
 
 
+/* What is not there any more after a try whose COMMIT was lost was deleted by
+ * that. */
+
+void
+il_doc_deleted_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+{
+    il_str_t   problem;
+    il_doc_t  *d = (il_doc_t *) read;
+
+    if (res != NULL && read->item.tries > 0 && il_db_rows(res) > 0) {
+        problem = il_db_cell(res, 0, il_db_column(res, "problem"));
+
+        if (problem.data != NULL
+            && il_problem_status(il_problem_find(problem)) == 404)
+        {
+            d->r->status = 204;
+            il_req_done(d->r);
+            return;
+        }
+    }
+
+    il_doc_problem_done(read, res, p);
+}
+
+
 void
 il_doc_again_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 {
@@ -460,7 +485,7 @@ il_kind_delete(il_req_t *r)
     }
 
     d = il_doc_new(r, "select * from interlock.kind_delete($1, $2)", "IT",
-                   il_doc_put, il_doc_problem_done);
+                   il_doc_put, il_doc_deleted_done);
     if (d != NULL) {
         il_doc_queue(d);
     }

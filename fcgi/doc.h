@@ -39,10 +39,12 @@ void il_doc_put_body(il_read_t *read, il_db_args_t *args);
 
 /* read->done: the first row's doc, or 404; every row's as a list that is
  * whole; a problem, or a doc, or (204) neither, after telling whom wake_kinds
- * and ended_jobs concern */
+ * and ended_jobs concern; the same for a DELETE, which may be a second try */
 void il_doc_done(il_read_t *read, il_db_result_t *res, il_problem_e p);
 void il_doc_list_done(il_read_t *read, il_db_result_t *res, il_problem_e p);
 void il_doc_problem_done(il_read_t *read, il_db_result_t *res,
+    il_problem_e p);
+void il_doc_deleted_done(il_read_t *read, il_db_result_t *res,
     il_problem_e p);
 
 /* The same, but while the first row has `remaining` above 0 the call is made

@@ -75,13 +75,14 @@ static int
 il_effect_begin_read(il_req_t *r, il_effect_t *e, il_field_t *f)
 {
     uint8_t   *digest;
-    il_str_t   text, compensates;
+    il_str_t   text, compensates, call;
 
     if (il_effect_name(r, &f[0], &e->name) != 0
         || il_body_string(r, &f[1], IL_NAME_MAX, &e->kind) != 0
         || il_body_string(r, &f[2], IL_EFFECT_TARGET_MAX, &e->target) != 0
         || il_body_string(r, &f[3], IL_DIGEST_TEXT_MAX, &text) != 0
-        || il_body_string(r, &f[4], IL_UUID_TEXT, &compensates) != 0)
+        || il_body_string(r, &f[4], IL_UUID_TEXT, &compensates) != 0
+        || il_body_string(r, &f[5], IL_UUID_TEXT, &call) != 0)
     {
         return -1;
     }
@@ -118,6 +119,23 @@ il_effect_begin_read(il_req_t *r, il_effect_t *e, il_field_t *f)
         }
     }
 
+    if (call.data != NULL) {
+        e->call = il_effect_uuid(r, call);
+
+        if (e->call == NULL) {
+            il_body_invalid(r, "call", "is not a UUID");
+            return -1;
+        }
+
+        e->named = 1;
+        return 0;
+    }
+
+    /* so that a lost COMMIT is not taken for somebody else's begin */
+
+    il_uuid7(e->own_call, (uint64_t) il_wall_ms());
+    e->call = e->own_call;
+
     return 0;
 }
 
@@ -131,10 +149,11 @@ il_effect_begin_go(il_req_t *r)
         { .name = "kind", .types = IL_T_STRING },
         { .name = "target", .types = IL_T_STRING },
         { .name = "request_digest", .types = IL_T_STRING },
-        { .name = "compensates", .types = IL_T_STRING }
+        { .name = "compensates", .types = IL_T_STRING },
+        { .name = "call", .types = IL_T_STRING }
     };
 
-    if (il_body_fields(r, f, 5, 0) == 0 && il_effect_begin_read(r, e, f) == 0)
+    if (il_body_fields(r, f, 6, 0) == 0 && il_effect_begin_read(r, e, f) == 0)
     {
         il_effect_begin(r);
     }
@@ -426,6 +445,7 @@ il_effect_put_begin(il_db_args_t *a, il_item_t *item)
     il_db_put_bytes(a, 7, e->digest);
     il_db_put_uuid(a, 8, e->compensates);
     il_db_put_uuid(a, 9, e->call);
+    il_db_put_bool(a, 10, e->named);
 }
 
 
@@ -434,8 +454,8 @@ il_effect_call_begin(il_lane_t *lane, il_link_t *link, il_item_t **items,
     size_t n, il_db_result_t **res)
 {
     return il_lane_call_rows(link, "select * from interlock.effect_begin("
-                             "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-                             "iuultttyuu", il_effect_put_begin, NULL, lane,
+                             "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, "
+                             "$11)", "iuultttyuub", il_effect_put_begin, NULL, lane,
                              items, n, res);
 }
 

@@ -24,7 +24,9 @@ typedef struct {
     il_str_t        target;
     il_str_t        digest;        /* bytes */
     const uint8_t  *compensates;
-    const uint8_t  *call;          /* the edge's id of this call */
+    const uint8_t  *call;          /* the id of this call ... */
+    int             named;         /* ... is its caller's */
+    uint8_t         own_call[IL_UUID_BYTES];
 
     /* an outcome */
     const uint8_t  *effect;

@@ -91,6 +91,7 @@ il_edge_begin(il_req_t *r, il_effect_t *e, il_str_t json)
     e->kind = il_edge_text(r, json, "/kind");
     e->target = il_edge_text(r, json, "/target");
     e->call = il_effect_uuid(r, il_edge_text(r, json, "/send"));
+    e->named = 1;
 
     text = il_edge_text(r, json, "/digest");
     digest = il_pool_get(&r->pool, IL_FP_BYTES);
@@ -106,7 +107,8 @@ il_edge_begin(il_req_t *r, il_effect_t *e, il_str_t json)
 
     if (!il_name_valid(e->kind)) {
         il_req_problem(r, IL_P_EFFECT_KIND_UNKNOWN,
-                       "The location names no effect kind.");
+                       "What the location gives is no name of an effect "
+                       "kind.");
         return -1;
     }
 

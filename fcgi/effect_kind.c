@@ -80,7 +80,7 @@ il_effect_kind_delete(il_req_t *r)
     }
 
     d = il_doc_new(r, "select * from interlock.effect_kind_delete($1, $2)",
-                   "IT", il_doc_put, il_doc_problem_done);
+                   "IT", il_doc_put, il_doc_deleted_done);
     if (d != NULL) {
         d->missing = il_effect_kind_missing;
         d->none = IL_P_EFFECT_KIND_UNKNOWN;

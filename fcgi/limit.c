@@ -89,7 +89,7 @@ il_limit_delete(il_req_t *r)
     }
 
     d = il_doc_new(r, "select * from interlock.limit_delete($1, $2)", "IT",
-                   il_doc_put, il_doc_problem_done);
+                   il_doc_put, il_doc_deleted_done);
     if (d != NULL) {
         d->missing = il_limit_missing;
         il_doc_queue(d);

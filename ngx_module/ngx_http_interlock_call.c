@@ -190,12 +190,20 @@ ngx_http_interlock_call_start(ngx_http_request_t *r,
 }
 
 
-/* may be called twice: a finalized request may be finalized again */
+/*
+ * May be called twice: a finalized request may be finalized again.
+ *
+ * An HTTP/2 stream that its client gave up has an error, for which nginx would
+ * now end the main request, too.  It has to go on until the outcome is on
+ * record; then it ends with that error.
+ */
 
 static ngx_int_t
 ngx_http_interlock_call_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
 {
     ngx_http_interlock_call_t *call = data;
+
+    ngx_http_interlock_ctx_t  *ctx;
 
     if (!call->done) {
         call->done = 1;
@@ -205,6 +213,13 @@ ngx_http_interlock_call_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
                        "interlock call ended: %i status: %ui length: %O "
                        "complete: %d", rc, call->status, call->size,
                        call->complete);
+    }
+
+    ctx = ngx_http_get_module_ctx(r->main, ngx_http_interlock_module);
+
+    if (r->connection->error && ctx && ctx->effect) {
+        r->connection->error = 0;
+        ctx->effect->gone = 1;
     }
 
     return NGX_OK;

@@ -11,6 +11,7 @@
  *
  * The client's connection has no part in this: whether the worker is still
  * there is seen when the answer is written, after the outcome was recorded.
+ * (HTTP/2 says earlier that it is not: see ngx_http_interlock_call_done().)
  */
 
 
@@ -21,11 +22,13 @@
 #include "ngx_http_interlock_effect.h"
 
 
-/* the backend is away: tried again for about ten seconds */
+/* the backend is away: a begin is tried for some seconds, a record, which
+ * nobody else can make, for about ten */
 
+#define NGX_HTTP_INTERLOCK_BEGIN_TIME    3000
 #define NGX_HTTP_INTERLOCK_RECORD_TRIES  14
-#define NGX_HTTP_INTERLOCK_RECORD_FIRST  50
-#define NGX_HTTP_INTERLOCK_RECORD_PAUSE  1000
+#define NGX_HTTP_INTERLOCK_PAUSE_FIRST   50
+#define NGX_HTTP_INTERLOCK_PAUSE_MAX     1000
 
 
 static ngx_int_t ngx_http_interlock_effect_start(ngx_http_request_t *r,
@@ -38,6 +41,8 @@ static ngx_int_t ngx_http_interlock_effect_owner(ngx_http_request_t *r,
 static const char *ngx_http_interlock_effect_named(ngx_http_request_t *r,
     ngx_http_interlock_effect_t *e);
 static ngx_int_t ngx_http_interlock_effect_begin(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+static ngx_int_t ngx_http_interlock_effect_ask(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 static ngx_int_t ngx_http_interlock_effect_begun(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
@@ -93,8 +98,12 @@ ngx_http_interlock_effect_handler(ngx_http_request_t *r,
                               : NGX_AGAIN;
 
     case NGX_HTTP_INTERLOCK_EFFECT_PAUSE:
-        return e->timer.timer_set ? NGX_AGAIN
-                                  : ngx_http_interlock_effect_record(r, ctx);
+        if (e->timer.timer_set) {
+            return NGX_AGAIN;
+        }
+
+        return e->sent ? ngx_http_interlock_effect_record(r, ctx)
+                       : ngx_http_interlock_effect_ask(r, ctx);
 
     default: /* READING, ANSWERED */
         return NGX_DONE;
@@ -257,6 +266,10 @@ ngx_http_interlock_effect_named(ngx_http_request_t *r,
         return "The effect's name can not be worked out.";
     }
 
+    if (e->conf->kind == NULL) {
+        e->kind = e->name;
+    }
+
     if (e->conf->headers) {
         header = e->conf->headers->elts;
 
@@ -296,7 +309,6 @@ static ngx_int_t
 ngx_http_interlock_effect_begin(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx)
 {
-    ngx_str_t                        none;
     const char                      *trouble;
     ngx_http_interlock_effect_t     *e;
     ngx_http_interlock_main_conf_t  *imcf;
@@ -321,15 +333,32 @@ ngx_http_interlock_effect_begin(ngx_http_request_t *r,
                                             IL_P_EFFECT_NAME_INVALID, trouble);
     }
 
-    ngx_str_null(&none);
-
-    e->begun = ngx_current_msec;
+    e->first = ngx_current_msec;
 
     if (ngx_http_interlock_effect_tell_begin(r, ctx) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    return ngx_http_interlock_effect_ask(r, ctx);
+}
+
+
+/* the same begin, however often: it has an id of its own */
+
+static ngx_int_t
+ngx_http_interlock_effect_ask(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx)
+{
+    ngx_str_t                     none;
+    ngx_http_interlock_effect_t  *e;
+
+    e = ctx->effect;
+
+    ngx_str_null(&none);
+
     e->state = NGX_HTTP_INTERLOCK_EFFECT_BEGIN;
+    e->begun = ngx_current_msec;
+    e->tries++;
 
     if (ngx_http_interlock_call_backend(r, ctx, &e->begin, &none) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -348,6 +377,17 @@ ngx_http_interlock_effect_begun(ngx_http_request_t *r,
     ngx_http_interlock_main_conf_t  *imcf;
 
     e = ctx->effect;
+
+    /* what the backend did before it went away is not known: a begin of its
+     * own would find this one in progress */
+
+    if ((e->begin.status == 0 || e->begin.status >= 500)
+        && ngx_current_msec - e->first < NGX_HTTP_INTERLOCK_BEGIN_TIME)
+    {
+        return ngx_http_interlock_effect_pause(r, e);
+    }
+
+    e->tries = 0;
 
     rc = ngx_http_interlock_effect_hear_begin(r, e);
 
@@ -448,6 +488,7 @@ ngx_http_interlock_effect_record(ngx_http_request_t *r,
     }
 
     e->state = NGX_HTTP_INTERLOCK_EFFECT_RECORD;
+    e->sent = 1;
     e->tries++;
 
     if (ngx_http_interlock_call_backend(r, ctx, &e->record, &body) != NGX_OK) {
@@ -513,14 +554,14 @@ ngx_http_interlock_effect_pause(ngx_http_request_t *r,
 {
     ngx_msec_t  pause;
 
-    pause = NGX_HTTP_INTERLOCK_RECORD_FIRST << ngx_min(e->tries - 1, 5);
+    pause = NGX_HTTP_INTERLOCK_PAUSE_FIRST << ngx_min(e->tries - 1, 5);
 
     e->state = NGX_HTTP_INTERLOCK_EFFECT_PAUSE;
     e->timer.handler = ngx_http_interlock_effect_wake;
     e->timer.data = r;
     e->timer.log = r->connection->log;
 
-    ngx_add_timer(&e->timer, ngx_min(pause, NGX_HTTP_INTERLOCK_RECORD_PAUSE));
+    ngx_add_timer(&e->timer, ngx_min(pause, NGX_HTTP_INTERLOCK_PAUSE_MAX));
 
     return NGX_AGAIN;
 }

@@ -74,7 +74,7 @@ typedef enum {
     NGX_HTTP_INTERLOCK_EFFECT_BEGIN,
     NGX_HTTP_INTERLOCK_EFFECT_SEND,
     NGX_HTTP_INTERLOCK_EFFECT_RECORD,
-    NGX_HTTP_INTERLOCK_EFFECT_PAUSE,            /* before recording again */
+    NGX_HTTP_INTERLOCK_EFFECT_PAUSE,            /* before asking again */
     NGX_HTTP_INTERLOCK_EFFECT_ANSWERED
 } ngx_http_interlock_effect_state_e;
 
@@ -108,6 +108,7 @@ struct ngx_http_interlock_effect_s {
     ngx_str_t                       key;
     ngx_str_t                       key_header;
     ngx_str_t                       map;        /* JSON, for the record */
+    ngx_msec_t                      first;      /* begun for the first time */
     ngx_msec_t                      begun;
     ngx_msec_t                      deadline;   /* from begun on; 0: none */
 
@@ -117,6 +118,8 @@ struct ngx_http_interlock_effect_s {
     ngx_uint_t                      tries;
     ngx_event_t                     timer;
     unsigned                        late:1;     /* not sent at all */
+    unsigned                        sent:1;     /* what is paused is a record */
+    unsigned                        gone:1;     /* the worker is */
 };
 
 

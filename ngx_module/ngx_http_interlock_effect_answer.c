@@ -20,6 +20,7 @@
 #define NGX_HTTP_INTERLOCK_EFFECT_CAP  2048
 
 
+static ngx_int_t ngx_http_interlock_effect_nobody(ngx_http_request_t *r);
 static void ngx_http_interlock_effect_take(ngx_http_request_t *r,
     ngx_http_interlock_call_t *call);
 static void ngx_http_interlock_effect_strip(ngx_http_request_t *r,
@@ -38,6 +39,10 @@ ngx_http_interlock_effect_relay(ngx_http_request_t *r,
     ngx_chain_t  out;
 
     e->state = NGX_HTTP_INTERLOCK_EFFECT_ANSWERED;
+
+    if (e->gone) {
+        return ngx_http_interlock_effect_nobody(r);
+    }
 
     rc = ngx_http_discard_request_body(r);
 
@@ -69,6 +74,19 @@ ngx_http_interlock_effect_relay(ngx_http_request_t *r,
     }
 
     ngx_http_finalize_request(r, rc);
+
+    return NGX_DONE;
+}
+
+
+/* the end that the connection's error would have been */
+
+static ngx_int_t
+ngx_http_interlock_effect_nobody(ngx_http_request_t *r)
+{
+    r->connection->error = 1;
+
+    ngx_http_finalize_request(r, NGX_HTTP_CLIENT_CLOSED_REQUEST);
 
     return NGX_DONE;
 }
@@ -213,6 +231,11 @@ ngx_http_interlock_effect_problem(ngx_http_request_t *r,
     static char  text[NGX_HTTP_INTERLOCK_EFFECT_CAP];
 
     e->state = NGX_HTTP_INTERLOCK_EFFECT_ANSWERED;
+
+    if (e->gone) {
+        return ngx_http_interlock_effect_nobody(r);
+    }
+
     status = il_problem_status(problem);
     p = extra;
 

@@ -18,9 +18,6 @@ fences as (
     select l.tenant, l.work_key, l.fence from live l
     union all
     select p.tenant, p.work_key, p.fence from interlock.publications p
-    union all
-    select r.tenant, r.work_key, r.fence from interlock.results r
-    where r.attempt_id is null
 ),
 head as (
     select j.tenant, j.work_key, count(*) filter (where j.exclusive) as n
@@ -434,6 +431,14 @@ where r.origin = 'decide'
         select from interlock.actions a
         where a.tenant = r.tenant and a.target = r.job_id::text
             and a.what = 'job_decide' and a.detail ->> 'action' = 'succeed')
+
+union all
+select 'result of no attempt, but not of its job''s last fence',
+    format('%s/%s revision %s', r.tenant, r.work_key, r.revision)
+from interlock.results r
+where r.attempt_id is null
+    and r.fence <> (select coalesce(max(l.fence), 0) from live l
+                    where l.tenant = r.tenant and l.job_id = r.job_id)
 
 union all
 select 'attempts miscounted', format('%s/%s has %s, not %s',

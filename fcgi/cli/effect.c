@@ -163,6 +163,7 @@ il_effect_begin(il_http_t *h, const il_common_t *c,
     il_call_member(&body, "target", what->target);
     il_call_member(&body, "request_digest", what->digest);
     il_call_member(&body, "compensates", what->compensates);
+    il_call_member(&body, "call", what->call);
     il_buf_puts(&body, "}");
 
     rc = il_effect_call(h, c, "/v1/effects", il_buf_str(&body));

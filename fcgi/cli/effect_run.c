@@ -24,6 +24,7 @@
 #include "effect_mail.h"
 #include "il_json.h"
 #include "il_time.h"
+#include "il_uuid.h"
 
 #define IL_RUN_GRACE      1000          /* ms from SIGTERM to SIGKILL */
 #define IL_RUN_EXIT_EXEC  127
@@ -480,11 +481,22 @@ il_run_go(il_run_t *run, char *const *argv)
 static int
 il_run_begin(il_run_t *run, char *const *argv)
 {
-    int      rc;
-    int64_t  start;
+    int               rc;
+    char              call[IL_UUID_TEXT + 1];
+    uint8_t           id[IL_UUID_BYTES];
+    int64_t           start;
+    il_effect_what_t  what;
+
+    /* Another run of the same effect, after this one was killed, may not take
+     * this one's send for its own: the command has run, perhaps. */
+
+    il_uuid7(id, (uint64_t) time(NULL) * 1000);
+    il_uuid_format(call, id);
+    what = run->o->what;
+    what.call = call;
 
     start = il_run_now();
-    rc = il_effect_begin(&run->h, &run->o->common, &run->o->what, &run->begun);
+    rc = il_effect_begin(&run->h, &run->o->common, &what, &run->begun);
 
     if (rc == 0) {
         rc = il_effect_decided(&run->begun);

@@ -15,10 +15,27 @@
 #include "work.h"
 
 #define IL_REPORT_CALL_MS   15000
+#define IL_REPORT_AGAIN_MS  2000    /* most between two tries */
 #define IL_REPORT_MORE_MS   60000   /* beyond our end of the lease: only the
                                        server knows whether it is too late */
 #define IL_REPORT_HURRY_MS  3000
 #define IL_REPORT_PREVIEW   65536   /* of an output beyond the bound */
+
+
+/* What a refusal said; both are NULL unless there was one. */
+typedef struct {
+    char  *text;                    /* a line for people */
+    char  *problem;                 /* its name: "job-canceled" */
+} il_report_no_t;
+
+
+static void
+il_report_no_free(il_report_no_t *no)
+{
+    free(no->text);
+    free(no->problem);
+    memset(no, 0, sizeof(*no));
+}
 
 
 void
@@ -49,10 +66,10 @@ il_report_pause(il_work_job_t *job, int64_t ms)
 
 
 /* Reports until there is an answer.  The HTTP status, or 0 if there was none
- * within the time; *text is what a refusal said, or NULL. */
+ * within the time; free *no with il_report_no_free(). */
 static long
 il_report_send(il_work_job_t *job, const char *path, il_str_t body,
-    int64_t until, char **text)
+    int64_t until, il_report_no_t *no)
 {
     int           rc, hurry;
     long          status;
@@ -60,7 +77,7 @@ il_report_send(il_work_job_t *job, const char *path, il_str_t body,
     il_http_t     h;
     il_backoff_t  backoff;
 
-    *text = NULL;
+    memset(no, 0, sizeof(*no));
 
     if (il_http_open_bearer(&h, job->work->base, il_cstr(job->owner_token))
         != 0)
@@ -68,7 +85,10 @@ il_report_send(il_work_job_t *job, const char *path, il_str_t body,
         return 0;
     }
 
-    il_backoff_init(&backoff, 200, 5000);
+    /* After an outage attempts whose lease is over are recovered soon: ask
+     * often enough to be there before. */
+
+    il_backoff_init(&backoff, 200, IL_REPORT_AGAIN_MS);
     status = 0;
 
     for ( ;; ) {
@@ -97,7 +117,8 @@ il_report_send(il_work_job_t *job, const char *path, il_str_t body,
     }
 
     if (status < 200 || status >= 300) {
-        *text = il_http_explain(&h.answer);
+        no->text = il_http_explain(&h.answer);
+        no->problem = il_http_problem(&h.answer);
     }
 
     il_http_close(&h);
@@ -198,64 +219,25 @@ il_report_retryable(const il_work_child_t *child)
 
 
 static il_work_end_e
-il_report_complete(il_work_job_t *job, il_work_child_t *child, int64_t until)
-{
-    long           status;
-    char          *text;
-    il_buf_t       body;
-    il_work_end_e  end;
-
-    memset(&body, 0, sizeof(body));
-    il_report_result(job, child, &body);
-    status = il_report_send(job, "/v1/lease/complete", il_buf_str(&body),
-                           until, &text);
-    il_buf_free(&body);
-
-    if (status >= 200 && status < 300) {
-        il_work_say(job, "completed", NULL);
-        return IL_WORK_COMPLETED;
-    }
-
-    il_work_say(job, "could not be completed", text);
-
-    if (status == 0 || status == 401 || status == 409) {
-        free(text);
-        return IL_WORK_GONE;
-    }
-
-    /* the result itself was refused: doing it again would not help */
-
-    il_report_error(child, 0, text, &body);
-    free(text);
-    status = il_report_send(job, "/v1/lease/fail", il_buf_str(&body), until,
-                           &text);
-    end = (status >= 200 && status < 300) ? IL_WORK_FAILED : IL_WORK_GONE;
-    free(text);
-    il_buf_free(&body);
-
-    return end;
-}
-
-
-static il_work_end_e
 il_report_fail(il_work_job_t *job, il_work_child_t *child, const char *why,
     int64_t until)
 {
-    int        retryable;
-    char      *text, said[64];
-    long       status;
-    il_buf_t   body;
+    int              retryable;
+    char             said[64];
+    long             status;
+    il_buf_t         body;
+    il_report_no_t   no;
 
     memset(&body, 0, sizeof(body));
     retryable = (why == NULL) && il_report_retryable(child);
     il_report_error(child, retryable, why, &body);
     status = il_report_send(job, "/v1/lease/fail", il_buf_str(&body), until,
-                           &text);
+                            &no);
     il_buf_free(&body);
 
     if (status < 200 || status >= 300) {
-        il_work_say(job, "failed, which could not be reported", text);
-        free(text);
+        il_work_say(job, "failed, which could not be reported", no.text);
+        il_report_no_free(&no);
         return IL_WORK_GONE;
     }
 
@@ -275,17 +257,64 @@ il_report_fail(il_work_job_t *job, il_work_child_t *child, const char *why,
 
 
 static il_work_end_e
+il_report_complete(il_work_job_t *job, il_work_child_t *child, int64_t until)
+{
+    int              yield, gone;
+    long             status;
+    il_buf_t         body;
+    il_work_end_e    end;
+    il_report_no_t   no;
+
+    memset(&body, 0, sizeof(body));
+    il_report_result(job, child, &body);
+    status = il_report_send(job, "/v1/lease/complete", il_buf_str(&body),
+                            until, &no);
+    il_buf_free(&body);
+
+    if (status >= 200 && status < 300) {
+        il_work_say(job, "completed", NULL);
+        return IL_WORK_COMPLETED;
+    }
+
+    il_work_say(job, "could not be completed", no.text);
+
+    yield = (status == 409 && no.problem != NULL
+             && strcmp(no.problem, "job-canceled") == 0);
+    gone = (status == 0 || status == 401 || status == 409);
+
+    /* Asked to end, whether we had heard of it or not: the result is kept as
+     * evidence, but the attempt is still ours, and who comes next waits until
+     * it yields. */
+
+    if (yield) {
+        end = il_report_fail(job, child, "stopped on request", until);
+
+    } else if (gone) {
+        end = IL_WORK_GONE;
+
+    } else {
+        /* the result itself was refused: doing it again would not help */
+        end = il_report_fail(job, child, no.text, until);
+    }
+
+    il_report_no_free(&no);
+
+    return end;
+}
+
+
+static il_work_end_e
 il_report_release(il_work_job_t *job, int64_t until)
 {
-    char  *text;
-    long   status;
+    long             status;
+    il_report_no_t   no;
 
     status = il_report_send(job, "/v1/lease/release", il_str("{}", 2), until,
-                           &text);
+                            &no);
 
     if (status < 200 || status >= 300) {
-        il_work_say(job, "could not be handed back", text);
-        free(text);
+        il_work_say(job, "could not be handed back", no.text);
+        il_report_no_free(&no);
         return IL_WORK_GONE;
     }
 
@@ -319,7 +348,7 @@ il_work_report(il_work_job_t *job, il_work_child_t *child,
 
     case IL_WORK_CANCELED:
 
-        /* done all the same: refused, but kept as evidence */
+        /* done all the same: refused, but kept as evidence, then yielded */
 
         il_work_say(job, "was asked to stop", NULL);
 

@@ -54,6 +54,7 @@ as $$
         'log_url', j.log_url,
         'result_url', case when j.status = 'succeeded'
             then interlock.result_link(j.result_url, j.work_key) end,
+        'generated', j.status = 'succeeded',
         'delivery', interlock.job_delivery(j),
         'superseded_by', j.superseded_by,
         'rerun_of', j.rerun_of,

@@ -318,8 +318,9 @@ $$;
 
 -- result_store(j, fence, origin, attempt, …): a new revision of the key's
 -- result, published only if its fence is above the published one and its
--- version not below (G9).  fence is one that was given for it: the attempt's
--- or, without an attempt, next_fence's.  The caller holds the work.
+-- version not below (G9).  fence is that of the attempt that brought it, or,
+-- where no attempt did, of the job's last one (job_succeed).  The caller holds
+-- the work.
 create or replace function interlock.result_store(
     j interlock.jobs, p_fence bigint, p_origin text, p_attempt uuid,
     p_result text, p_result_url text, p_processed bigint, p_failed bigint,
@@ -360,21 +361,6 @@ begin
 end
 $$;
 
--- next_fence(tenant, key): the fence that comes next for the key, for whoever
--- uses it at once.  The caller holds the work.
-create or replace function interlock.next_fence(p_tenant int, p_key text)
-returns bigint
-language plpgsql stable
-set search_path = pg_catalog, interlock, pg_temp
-as $$
-begin
-    return (select greatest(w.fence, t.fence_floor) + 1
-            from interlock.works w, interlock.tenants t
-            where w.tenant = p_tenant and w.work_key = p_key
-                and t.id = p_tenant);
-end
-$$;
-
 revoke all on function interlock.attempt_end(interlock.leases, text, bytea,
     text, text, bigint, bigint, text, boolean, text, text, int) from public;
 revoke all on function interlock.attempt_fate(interlock.leases,
@@ -386,4 +372,3 @@ revoke all on function interlock.retry_fate(interlock.jobs,
 revoke all on function interlock.twin_of(interlock.jobs) from public;
 revoke all on function interlock.result_store(interlock.jobs, bigint, text,
     uuid, text, text, bigint, bigint, timestamptz) from public;
-revoke all on function interlock.next_fence(int, text) from public;

@@ -11,11 +11,15 @@
 -- effect intended, by an attempt that lives, and this holds nobody back.
 -- Judged in later statements, with a clock read after the last wait.
 --
--- p_call: the id that the caller gave this call before its first try, if the
--- caller itself will send (the egress).  Then only the same call gets the
--- send again, after a lost COMMIT; any other begin meanwhile is in_progress.
--- Without it a begin repeated by the same attempt gets the same send, as long
--- as its deadline is ahead: its worker did not hear the first answer.
+-- p_call: the id that this call was given before its first try; p_named: by
+-- its caller (the egress, interlock effect run, a worker that asks for it),
+-- else by interlockd.  The same call gets the same send again, after a lost
+-- COMMIT or a lost answer, as long as its deadline is ahead.
+-- Any other begin meanwhile is in_progress: who repeats it may be a worker
+-- that was started again, and has sent already.  Only where nobody named the
+-- calls and the provider honours the key does the same attempt get its send
+-- again; that it may go out twice is kept (repeats), for then a refusal is no
+-- definite no.
 --
 -- Answers one row a call, ok with a decision:
 --   send               may be sent now, once, as send_id, within deadline_ms,
@@ -34,7 +38,8 @@
 create or replace function interlock.effect_begin(
     p_tenant int[], p_job uuid[], p_attempt uuid[], p_fence bigint[],
     p_name text[], p_kind text[], p_target text[], p_digest bytea[],
-    p_compensates uuid[], p_call uuid[] default null)
+    p_compensates uuid[], p_call uuid[] default null,
+    p_named boolean[] default null)
 returns setof interlock.effect_answer
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
@@ -62,11 +67,12 @@ begin
 
     for c in
         select u.ord::int, u.tenant, u.job, u.attempt, u.fence, u.name,
-            u.kind, u.target, u.digest, u.compensates, u.call_id
+            u.kind, u.target, u.digest, u.compensates, u.call_id,
+            coalesce(u.named, u.call_id is not null)
         from unnest(p_tenant, p_job, p_attempt, p_fence, p_name, p_kind,
-                    p_target, p_digest, p_compensates, p_call)
+                    p_target, p_digest, p_compensates, p_call, p_named)
             with ordinality as u (tenant, job, attempt, fence, name, kind,
-                target, digest, compensates, call_id, ord)
+                target, digest, compensates, call_id, named, ord)
         order by u.ord
     loop
         v_calls := v_calls || interlock.effect_judge(c);
@@ -279,7 +285,10 @@ begin
         when a.state = 'needs_human' then 'needs_human'
         when a.state = 'failed' then 'send'
         when a.state = 'intended' and s.attempt_id = c.attempt
-            and s.call_id is not distinct from c.call_id then 'send'
+            and s.call_id = c.call_id then 'send'
+        when a.state = 'intended' and s.attempt_id = c.attempt
+            and not s.call_named and not c.call_named
+            and interlock.effect_repeatable(e, c.policy, v_now) then 'send'
         when a.state = 'intended' then 'in_progress'
         when interlock.effect_repeatable(e, c.policy, v_now) then 'send'
         when (c.policy).lookup is not null then 'check_first'
@@ -294,6 +303,11 @@ begin
     elsif a.decision <> 'send' then
         return a;
     elsif a.state = 'intended' then
+        if s.call_id is distinct from c.call_id or c.call_id is null then
+            update interlock.sends x
+            set call_id = c.call_id, repeats = x.repeats + 1
+            where x.tenant = s.tenant and x.id = s.id;
+        end if;
         return interlock.effect_may(a, c, e, v_now);
     end if;
 
@@ -399,10 +413,11 @@ begin
     end if;
 
     insert into interlock.sends (tenant, id, effect_id, n, round, attempt_id,
-        job_id, fence, kind_version, call_id, begun_at, deadline)
+        job_id, fence, kind_version, call_id, call_named, begun_at,
+        deadline)
     values (e.tenant, e.open_send, e.id, coalesce(v_n, 0) + 1, e.round,
-        c.attempt, c.job, c.fence, (c.policy).version, c.call_id, p_now,
-        e.open_until);
+        c.attempt, c.job, c.fence, (c.policy).version, c.call_id,
+        c.call_named, p_now, e.open_until);
 
     w.send_id := e.open_send;
     w.attempt_id := c.attempt;
@@ -437,7 +452,8 @@ end
 $$;
 
 revoke all on function interlock.effect_begin(int[], uuid[], uuid[],
-    bigint[], text[], text[], text[], bytea[], uuid[], uuid[]) from public;
+    bigint[], text[], text[], text[], bytea[], uuid[], uuid[], boolean[])
+    from public;
 revoke all on function interlock.effect_judge(interlock.effect_call)
     from public;
 revoke all on function interlock.effects_insert(interlock.effect_call[])
@@ -453,5 +469,5 @@ revoke all on function interlock.effect_send(interlock.effect_answer,
 revoke all on function interlock.effect_may(interlock.effect_answer,
     interlock.effect_call, interlock.effects, timestamptz) from public;
 grant execute on function interlock.effect_begin(int[], uuid[], uuid[],
-    bigint[], text[], text[], text[], bytea[], uuid[], uuid[])
+    bigint[], text[], text[], text[], bytea[], uuid[], uuid[], boolean[])
     to interlock_service;

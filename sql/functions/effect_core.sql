@@ -73,6 +73,23 @@ as $$
         + make_interval(secs => k.key_window - k.send_deadline)
 $$;
 
+-- effect_sole(e): has e surely been sent no more than once in its round, so
+-- that a refusal of that send is a definite no?
+create or replace function interlock.effect_sole(e interlock.effects)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return e.sends = 1 and not exists (
+        select from interlock.sends s
+        where s.tenant = e.tenant and s.effect_id = e.id
+            and s.round = e.round and s.repeats > 0);
+end
+$$;
+
 -- effect_note(e, from, moved, what, w): an entry of the history of e, which is
 -- as it is now; from is its state before.  A contradiction that is in the
 -- history already, told of the same reference again, is not one more.
@@ -489,6 +506,7 @@ revoke all on function interlock.effect_scope_of(interlock.jobs) from public;
 revoke all on function interlock.effect_key(uuid, int) from public;
 revoke all on function interlock.effect_repeatable(interlock.effects,
     interlock.effect_kind_versions, timestamptz) from public;
+revoke all on function interlock.effect_sole(interlock.effects) from public;
 revoke all on function interlock.effect_note(interlock.effects, text,
     boolean, text, interlock.effect_word) from public;
 revoke all on function interlock.effect_store(interlock.effects) from public;

@@ -394,7 +394,7 @@ begin
     if o.said = 'confirmed' then
         e := interlock.effect_confirm(e, o.round, 'evidence', w);
     elsif e.state in ('unknown', 'needs_human') and o.round = e.round
-        and (e.sends = 1 or o.by_key)
+        and (interlock.effect_sole(e) or o.by_key)
     then
         e := interlock.effect_fail(e, 'evidence', w);
     else

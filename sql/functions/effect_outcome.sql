@@ -171,7 +171,6 @@ declare
         coalesce(length(w.provider_ref), -1), w.provider_ref,
         coalesce(length(w.detail), -1), w.detail, w.response_status),
         'UTF8') || coalesce(sha256(w.response), ''));
-    v_first   boolean;
     s         interlock.sends;
     f         interlock.effects;
 begin
@@ -207,7 +206,6 @@ begin
     job_id := s.job_id;
     w.job_id := s.job_id;
     w.fence := s.fence;
-    v_first := s.heard is null;
 
     if s.heard_digest = v_digest then
         outcome := 'ok';
@@ -228,6 +226,12 @@ begin
         return;
     end if;
 
+    f := interlock.effect_told(e, s, w);
+    outcome := 'ok';
+    state := f.state;
+    settled := e.state not in ('confirmed', 'failed')
+        and f.state in ('confirmed', 'failed');
+
     update interlock.sends x
     set outcome = case when x.outcome is null or w.said <> 'unknown'
             then w.said else x.outcome end,
@@ -235,17 +239,8 @@ begin
         ended_by = coalesce(x.ended_by, 'owner'),
         heard = case when w.said <> 'unknown' then w.said
             else coalesce(x.heard, w.said) end,
-        heard_at = v_now, heard_digest = v_digest,
+        heard_at = v_now, heard_digest = v_digest, answered = f.state,
         provider_ref = coalesce(w.provider_ref, x.provider_ref)
-    where x.tenant = s.tenant and x.id = s.id;
-
-    outcome := 'ok';
-    f := interlock.effect_told(e, s, w);
-    state := f.state;
-    settled := e.state not in ('confirmed', 'failed')
-        and f.state in ('confirmed', 'failed');
-
-    update interlock.sends x set answered = f.state
     where x.tenant = s.tenant and x.id = s.id;
 end
 $$;
@@ -264,7 +259,8 @@ begin
     if w.said = 'confirmed' then
         return interlock.effect_confirm(e, s.round, 'outcome', w);
 
-    elsif w.said = 'failed' and s.round = e.round and e.sends = 1
+    elsif w.said = 'failed' and s.round = e.round
+        and interlock.effect_sole(e)
         and e.state in ('intended', 'unknown', 'needs_human')
     then
         return interlock.effect_fail(e, 'outcome', w);
@@ -275,7 +271,8 @@ begin
 
     -- Evidence.  That the only send there was did not happen, after somebody
     -- else said that it did, is a contradiction.
-    if w.said = 'failed' and s.round = e.round and e.sends = 1
+    if w.said = 'failed' and s.round = e.round
+        and interlock.effect_sole(e)
         and e.state = 'confirmed'
     then
         w.contradiction := 'failed_after_confirmed';

@@ -1,8 +1,8 @@
 -- job_checked(tenant, job, found, detail, result, seq): what the look-up of a
 -- lost job's result (on_lost check) found out.  For whoever holds the answer
 -- of the check that check_job scheduled.
---   found      the result is there: succeeded, with a revision of its own
---              fence; result is its JSON text, or null
+--   found      the result is there: succeeded, with a revision of the lost
+--              attempt's fence; result is its JSON text, or null
 --   not_found  it is not: the retry rules decide, as if the kind's on_lost
 --              were retry; that its attempt was lost counts
 --   exhausted  no clear answer: as the check's on_exhausted says: hold
@@ -99,21 +99,32 @@ end
 $$;
 
 -- job_succeed(j, origin, result, now): a job that does not run succeeds
--- without its owner, with a revision of a fence of its own; then its key goes
--- on, if it stood at its head.  The caller holds the work and has judged.
+-- without its owner, with a revision that carries the fence of its own last
+-- attempt, for that is whose work is said to be done; then its key goes on, if
+-- it stood at its head.  So the revision publishes itself only where that
+-- attempt's own would have (G9): not over the result of a later fence, and
+-- whoever runs now, later than it, publishes over it.  It is no publish by
+-- hand; work_publish may still put it forward.  A job that never ran has
+-- fence 0, below all others.  The caller holds the work and has judged.
 -- Answers as key_advance does.
 create or replace function interlock.job_succeed(
     j interlock.jobs, p_origin text, p_result text, p_now timestamptz,
     out ended uuid[], out runnable boolean, out groups text[])
 language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
-    r  record;
+    v_fence  bigint;
+    r        record;
 begin
-    select * into r from interlock.result_store(j,
-        interlock.next_fence(j.tenant, j.work_key), p_origin, null, p_result,
-        null, null, null, p_now);
+    select a.fence into v_fence from interlock.attempts a
+    where a.tenant = j.tenant and a.job_id = j.id
+    order by a.fence desc limit 1;
+
+    select * into r from interlock.result_store(j, coalesce(v_fence, 0),
+        p_origin, null, p_result, null, null, null, p_now);
 
     update interlock.jobs x
     set status = 'succeeded', place = null, error = null,

@@ -4,8 +4,10 @@
 --            attempts and the time of its policy anew (attempts go on
 --            counting, its next fence is higher).  A failed one whose key is
 --            busy joins the end of its line under buffer_all.
---   succeed  held, checking, failed: succeeded, with a revision of its own
---            fence, whose result is null
+--   succeed  held, checking, failed: succeeded, with a revision whose result
+--            is null and whose fence is that of the job's last attempt: it
+--            stands only if nothing of a later fence does (job_succeed), and
+--            what runs now publishes over it
 --   fail     held, checking, parked: failed, for that reason
 --   release  held, checking: queued again without counting its last attempt;
 --            parked: let into its line now, before the others that are parked

@@ -19,6 +19,13 @@
 -- times.  A row in trouble is noted in recovery_troubles, left alone for a
 -- while, and shown by stats().
 --
+-- A lease that ended while the server was away is left alone for another 5 s
+-- from the server's start on: its owner may have finished meanwhile and be
+-- repeating its complete, which counts as long as nobody recovered the attempt
+-- (finish).  So after an outage longer than a lease work that was done is not
+-- done again; a dead owner's key, and its part of a limit, is free those 5 s
+-- and a sweep after the start at the latest.
+--
 -- What becomes of a job is said by the policy that it was admitted under, as
 -- it is stored: a kind that was deleted, or that no worker knows any more, is
 -- recovered as any other one.
@@ -106,7 +113,8 @@ end
 $$;
 
 -- recover_due(limit): the attempts whose lease is over, and which are not left
--- alone for their trouble: those that have waited longest, by id.
+-- alone, for their trouble or for the server's start: those that have waited
+-- longest, by id.
 create or replace function interlock.recover_due(p_limit int)
 returns table (tenant int, attempt_id uuid, work_key text)
 language plpgsql stable
@@ -114,13 +122,19 @@ set search_path = pg_catalog, interlock, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    v_now  timestamptz := clock_timestamp();
+    v_now    timestamptz := clock_timestamp();
+    v_start  timestamptz := pg_postmaster_start_time();
+    v_since  timestamptz := '-infinity';    -- ends before it wait
 begin
+    if v_now >= v_start and v_now < v_start + interval '5 seconds' then
+        v_since := v_start;
+    end if;
+
     return query
     select y.tenant, y.attempt_id, y.work_key
     from (select l.tenant, l.attempt_id, l.work_key
           from interlock.leases l
-          where l.expires_at <= v_now
+          where l.expires_at <= v_now and l.expires_at >= v_since
               and not exists (
                   select from interlock.recovery_troubles t
                   where t.tenant = l.tenant

@@ -191,7 +191,8 @@ create index effects_state on interlock.effects (tenant, state, created_at,
 
 -- One row a send: a permission to act, given to one attempt.
 --   n            counts the effect's sends
---   call_id      the call that asked for it, if that call does the sending
+--   call_id      the call that was given it last; named: by its caller
+--   repeats      how often it was given again to calls that nobody named
 --   outcome      how it ended, and by whom: its owner, its deadline, or the
 --                end of its attempt; owner's words may still make an unknown
 --                one confirmed or failed
@@ -210,6 +211,8 @@ create table interlock.sends (
     fence         bigint not null,
     kind_version  int not null,
     call_id       uuid,
+    call_named    boolean not null default false,
+    repeats       int not null default 0,
     begun_at      timestamptz not null,
     deadline      timestamptz not null,
     outcome       text,
@@ -396,6 +399,7 @@ create type interlock.effect_call as (
     digest       bytea,
     compensates  uuid,
     call_id      uuid,
+    call_named   boolean,
     outcome      text,
     detail       text,
     scope_kind   text,

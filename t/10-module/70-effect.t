@@ -4,7 +4,8 @@
 # that does what the effect's name says (words separated by ";"):
 #
 #     begin=409        refuses; begin=close: the connection; begin=hold;
-#                      begin=late: begins after a while
+#                      begin=late: begins after a while; begin=503,close: what
+#                      it does to the first calls that begin
 #     replay=N         answers from the ledger, N the status
 #     record=503,close what it does to the first calls that record
 #     hold             holds the record until it is let go
@@ -30,7 +31,9 @@ my $json = JSON::PP->new->canonical->utf8;
 my $p = Interlock::Provider->new(port => 0);
 my $port = $p->port;
 
-my $t = Interlock::Nginx->new(
+my $h2 = Interlock::Nginx::free_port();
+my $t = Interlock::Nginx->new(h2 => $h2,
+    listen => "127.0.0.1:%%PORT%%; listen 127.0.0.1:$h2 http2",
     http => "log_format e '\$uri \$status id=\$interlock_effect_id "
         . "state=\$interlock_effect_state up=\$upstream_status';",
     server => <<"END",
@@ -79,6 +82,7 @@ sub backend {
 
     if ($call->{call} eq 'begin') {
         my $how = $do{begin} // '';
+        $how = step($self, "$name.b", $how) if $how =~ /,/;
         return undef if $how eq 'close';
         $self->held("$name.begin") if $how eq 'hold';
         sleep 0.2 if $how eq 'late';
@@ -98,13 +102,7 @@ sub backend {
     }
 
     $self->held("$name.record") if $do{hold};
-    my @plan = split /,/, $do{record} // '';
-    my $step = '';
-    for my $n (0 .. $#plan) {
-        next unless mkdir $self->dir . "/gate/$name.$n";
-        $step = $plan[$n];
-        last;
-    }
+    my $step = step($self, "$name.r", $do{record} // '');
     return undef if $step eq 'close';
     $self->held('never') if $step eq 'slow';
     return $problem->($step) if $step =~ /^\d+$/;
@@ -112,6 +110,17 @@ sub backend {
         : $call->{status} < 300 ? 'confirmed' : 'failed';
     return [ 200, [ 'Content-Type' => 'application/json',
         'Interlock-Effect-State' => $state ], '{}' ];
+}
+
+# The next of the steps of that name
+sub step {
+    my ($self, $name, $steps) = @_;
+
+    my @plan = split /,/, $steps;
+    for my $n (0 .. $#plan) {
+        return $plan[$n] if mkdir $self->dir . "/gate/$name.$n";
+    }
+    return '';
 }
 
 # The calls that the backend got: { call, body, length, t }
@@ -267,6 +276,10 @@ $res = out(undef, at => '/json/');
 is($res->{status}, 200, 'a name from the body');
 is(scalar calls($t, 'begin', "charge:$res->{ref}"), 1, '... is the effect\'s');
 
+out('refund', at => '/plain/');
+is((calls($t, 'begin', 'refund'))[0]{call}{kind}, 'refund',
+    'without a kind the name is the kind');
+
 for my $at ('/out/', '/plain/') {
     for my $size (100, 4096, 60_000, 66_000, 3_000_000) {
         $p->next({ act => 1, size => $size });
@@ -351,6 +364,15 @@ $res = not_sent('time was up before it was sent', '503 unavailable',
     'late;deadline=50;begin=late', recorded => 1);
 is((calls($t, 'outcome', 'late;deadline=50;begin=late'))[0]{call}{failure},
     'late', '... is on record as not sent');
+
+$res = out('again;begin=close,503,close');
+is($res->{status}, 200, 'begun at the fourth try');
+my %call = map { $_->{call}{send} => 1 } calls($t, 'begin',
+    'again;begin=close,503,close');
+is(scalar(my @four = calls($t, 'begin', 'again;begin=close,503,close')), 4,
+    '... after three that failed');
+is(scalar keys %call, 1, '... all of them the same begin');
+is($p->done($res->{ref}), 1, '... and done once');
 
 for my $status (200, 201, 204) {
     my $before = heard_count();
@@ -487,6 +509,61 @@ for my $when ('before the provider answers', 'while it is recorded') {
         =~ /id=eff\.\Q$name\E state=confirmed/ }, 10, 'the end');
 }
 is($p->done('gone'), 2, '... and each done once');
+
+# ... over HTTP/2, where nginx hears of it at once
+SKIP: {
+    skip 'no curl with HTTP/2', 4 unless `curl --version` =~ /HTTP2/;
+    my $h2 = 'http://127.0.0.1:' . $t->{h2};
+    my @curl = ('curl', '-s', '--http2-prior-knowledge', '-H',
+        "Interlock-Owner-Token: $token", '-d', '{"reference":"h2"}');
+    open my $curl, '-|', @curl, '-i', '-H', 'Interlock-Effect: h2',
+        "$h2/out/charges" or die;
+    my $said = do { local $/; <$curl> };
+    close $curl;
+    like($said, qr{^HTTP/2 200.*interlock-effect-state: confirmed}s,
+        'over HTTP/2');
+    for my $when ('before the provider answers', 'while it is recorded') {
+        my $name = $when =~ /^before/ ? 'h2gone' : 'h2gone;hold';
+        $p->next('hang_after') if $name eq 'h2gone';
+        my $pid = fork // die;
+        if (!$pid) {
+            open STDOUT, '>', '/dev/null';
+            exec @curl, '-H', "Interlock-Effect: $name", "$h2/out/charges";
+        }
+        if ($name eq 'h2gone') {
+            $p->wait_for_waiting(1);
+        } else {
+            $t->wait_for(sub { calls($t, 'outcome', $name) }, 10, 'the record');
+        }
+        kill KILL => $pid;
+        waitpid $pid, 0;
+        $p->release('go');
+        $t->let_go("$name.record");
+        $t->wait_for(sub { $t->slurp('logs/access.log')
+            =~ /id=eff\.\Q$name\E state=confirmed/ }, 10, 'the end');
+        is((calls($t, 'outcome', $name))[0]{call}{status}, 200,
+            "a worker that goes away $when over HTTP/2: recorded");
+    }
+    is($p->done('h2'), 3, '... and each done once');
+}
+
+# new configuration while a call is under way
+$p->next('hang');
+my $old = $t->connect;
+$old->request(POST => '/out/charges', { body => '{"reference":"reload"}',
+    headers => [ 'Interlock-Owner-Token' => $token,
+    'Interlock-Effect' => 'reload' ] });
+$p->wait_for_waiting(1);
+my %worker = map { $_ => 1 } $t->workers;
+$t->reload(nowait => 1);
+$t->wait_for(sub { grep { !$worker{$_} } $t->workers }, 10, 'a new worker');
+is(out('meanwhile')->{status}, 200, 'a reload: the new process works');
+is(scalar(my @none = calls($t, 'outcome', 'reload')), 0,
+    '... the old one waits for the provider');
+$p->release('go');
+$res = $old->response;
+is($res->{status}, 200, '... and answers');
+is(header($res, 'interlock-effect-state'), 'confirmed', '... on record');
 
 # many at once, each with its own
 my @name = map { "many$_" } 1 .. 20;

@@ -84,6 +84,31 @@ cmp_ok($b->{json}{deadline_ms}, '<=', 5000, '... and a deadline');
 my $again = begin($l, 'charge', request_digest => 'one');
 is($again->{json}{send_id}, $b->{json}{send_id},
     'a repeated begin of the same owner gets the same send');
+
+# ... as the provider honours keys; but then a refusal may be the second one's
+{
+    my $b = begin($l, 'repeated');
+    begin($l, 'repeated');
+    my $o = outcome($l, $b, state => 'failed');
+    is($o->{json}{state}, 'unknown', '... a refusal is no definite no then');
+    is(begin($l, 'letter', kind => 'sample-mute')->{json}{decision}, 'send',
+        'a begin where no keys are honoured');
+    is(begin($l, 'letter', kind => 'sample-mute')->{json}{decision},
+        'in_progress', '... is not repeated by a call that is not the same');
+}
+
+# a begin that names its call: that call alone gets the send again
+{
+    my @call = map { "01890000-0000-7000-8000-00000000000$_" } 1, 2;
+    my @got = map { begin($l, 'named', call => $_)->{json} }
+        @call[ 0, 0, 1 ], undef;
+    is("@{[ map { $_->{decision} } @got ]}",
+        'send send in_progress in_progress', 'begins with a call id');
+    is($got[1]{send_id}, $got[0]{send_id}, '... the same gets the same send');
+    is($got[2]{send_id}, undef, '... another one gets none');
+    is(problem(begin($l, 'named', call => 'x')), '400 field-invalid',
+        '... it is a UUID');
+}
 is(problem(begin($l, 'charge', request_digest => 'two')),
     '409 effect-mismatch', 'another request is refused');
 
@@ -211,7 +236,7 @@ is_deeply([ map { $_->{name} } @{ call(GET => "/v1/effects?work_key="
     . "$l->{work_key}&state=confirmed", 'operator')->{json}{items} } ],
     [ qw(human lost big charge) ], '... by state, newest first');
 is(scalar @{ call(GET => '/v1/effects?kind=sample-mute', 'auditor')
-    ->{json}{items} }, 2, '... by kind');
+    ->{json}{items} }, 3, '... by kind');
 is(scalar @{ call(GET => '/v1/effects?until=2020-01-01T00:00:00Z', 'auditor')
     ->{json}{items} }, 0, '... by time');
 my ($next, @pages) = '';

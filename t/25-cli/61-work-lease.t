@@ -172,6 +172,67 @@ kind('short');
     is(job($id)->{status}, 'canceled', 'the job is canceled');
 }
 
+# asked to end, and the command ends with 0: its complete is refused, and the
+# worker yields, so that who comes next starts at once, not when cancel_grace is
+# over.  Whether the worker had not heard of it yet, or its command is polite;
+# whether it was replaced, or canceled with another one waiting.
+
+sub stamp { "date +%s.%N >$tmp/$_[0].new; mv $tmp/$_[0].new $tmp/$_[0];" }
+
+for my $case (
+    [ 'replaced, unheard', 'replace', 30 ],
+    [ 'canceled, unheard', 'buffer_one', 30 ],
+    [ 'replaced, polite', 'replace', 3 ],
+    [ 'canceled, polite', 'buffer_one', 3 ],
+) {
+    my ($what, $overlap, $lease) = @$case;
+    my $polite = $what =~ /polite/;
+    my $name = $what =~ s/\W+/-/gr;
+    kind($name, overlap => $overlap, lease_seconds => $lease,
+        cancel_grace => 30);
+
+    my $key = 'yield:' . ++$n;
+    my $add = sub {
+        my $r = $i->cli({ token => 'submit', stdin => $_[0] }, 'submit',
+            '--json', '--kind', $name, '--key', $key, '--payload', '-');
+        is($r->{code}, 0, "$what: submitted") or diag $r->{err};
+        return $r->{json};
+    };
+
+    my $id = $add->('1')->{job_id};
+    my $end = stamp("$name-end") . " echo 17; exit 0";
+    my $pid = worker($name, $name, $polite
+        ? "trap '$end' TERM; " . mark($name) . ' while :; do sleep 0.1; done'
+        : mark($name) . await("$name-go") . $end, '--grace', 20);
+    $i->wait_for(sub { -s "$tmp/$name" }, 10, 'start');
+    my $next = worker("$name-next", $name, stamp("$name-next"));
+    $i->wait_for(sub { $i->metrics->{interlock_parked_requests}
+        == 1 }, 10, 'the next worker');
+
+    my $second = $add->('2');
+    is($second->{decision}, $overlap eq 'replace' ? 'replaced' : 'buffered',
+        "$what: another one comes");
+    if ($overlap ne 'replace') {
+        my $r = $i->cli({ token => 'operator' }, 'cancel', $id, '--reason',
+            'not this one');
+        is($r->{code}, 0, "$what: asked to end") or diag $r->{err};
+    }
+    go("$name-go") unless $polite;
+
+    is(end_of($next, 20), 0, "$what: the next one has run");
+    my $took = slurp("$tmp/$name-next") - slurp("$tmp/$name-end");
+    cmp_ok($took, '<', 1, sprintf '%s: it started after %.2f s', $what,
+        $took);
+    is(end_of($pid, 20), 1, "$what: the first worker says that it failed");
+    like(slurp("$tmp/$name.out"), qr/failed: stopped on request/,
+        "$what: and why");
+    is(job($id)->{status}, $overlap eq 'replace' ? 'superseded' : 'canceled',
+        "$what: the first job's end");
+    is($i->psql("select result from interlock.refused_results"
+        . " where job_id = '$id'"), '17',
+        "$what: what it brought is kept");
+}
+
 # the server is away for longer than the lease: the worker's own count ends it
 
 {

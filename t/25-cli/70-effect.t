@@ -142,6 +142,16 @@ effect(@run, 'mute', @mute, '--', 'sh', '-c', "echo x >>$tmp/mute; exit 1");
 is($code, 75, 'of which nobody knows: not run');
 is(Interlock::Test::slurp("$tmp/mute"), "x\n", '... again');
 
+# Killed after the command had done its work, and run again by the same
+# owner within the send's deadline: nobody heard an outcome, but it happened.
+effect(@run, 'killed', @mute, '--', 'sh', '-c',
+    "echo x >>$tmp/killed; kill -9 \$PPID; sleep 5");
+is(Interlock::Test::slurp("$tmp/killed"), "x\n", 'killed when it had run');
+($code) = effect(@run, 'killed', @mute, '--', 'sh', '-c',
+    "echo x >>$tmp/killed");
+is($code, 75, '... another run of it is refused');
+is(Interlock::Test::slurp("$tmp/killed"), "x\n", '... and does nothing');
+
 $i->http(PUT => '/v1/effect-kinds/quick', { token => 'operator', body =>
     { send_deadline => 1 } });
 my $t0 = time;

@@ -17,7 +17,7 @@ use Time::HiRes qw(sleep time);
 use Interlock::Cut qw(api);
 use Interlock::Session;
 
-my $cut = Interlock::Cut->new(tables => [qw(redrive_plans)]);
+my $cut = Interlock::Cut->new(tables => [qw(redrive_plans effect_kinds)]);
 my ($i, $db) = ($cut->i, $cut->db);
 my $key = 0;
 
@@ -134,6 +134,28 @@ my @calls = (
                 [ 'jobs', scalar @jobs, 1 ],
                 [ 'requests', one('select count(*) from interlock.requests '
                     . "where work_key = '$k'"), 1 ]);
+        } },
+
+    { name => 'submit a batch', app => 'interlockd submit',
+        call => 'interlock.submit', at => [qw(requests)],
+        trigger => [qw(requests insert)],
+        given => sub { return 'cut:batch:' . ++$key },
+        start => sub {
+            my ($k) = @_;
+            return begin(api(submit => POST => '/v1/jobs:batch', { jobs => [
+                map { { kind => 'cut', work_key => "$k:$_" } } 1 .. 5 ] }));
+        },
+        then => sub {
+            my ($k, $c) = @_;
+            my $res = $c->response(12);
+            my @items = @{ ($res->{json} // {})->{items} // [] };
+            my @jobs = map { $_->[0] } $db->do('select id from '
+                . "interlock.jobs where work_key like '$k:%' order by "
+                . 'work_key');
+            return ([ 'answer', $res->{status}, 200 ],
+                [ 'decisions', join(' ', map { $_->{decision} } @items),
+                    join(' ', ('accepted') x 5) ],
+                [ 'jobs', "@jobs", join(' ', map { $_->{job_id} } @items) ]);
         } },
 
     { name => 'claim', app => 'interlockd claim', call => 'interlock.claim',
@@ -494,6 +516,36 @@ my @calls = (
                 ($res->{json} // {})->{capacity}, $n ]);
         } },
 );
+
+# Deletions: what is gone after a lost COMMIT was deleted by it.
+for my $what (
+    [ kind => 'kinds', '/v1/kinds/', {}, qw(kinds update) ],
+    [ limit => 'limits', '/v1/limits/', { capacity => 1 },
+        qw(limits delete) ],
+    [ 'effect kind' => 'effect_kinds', '/v1/effect-kinds/', {},
+        qw(effect_kinds update) ])
+{
+    my ($name, $table, $path, $doc, @trigger) = @$what;
+    (my $call = "interlock.${name}_delete") =~ tr/ /_/;
+    push @calls, { name => "delete $name", app => 'interlockd read',
+        call => $call, at => [$table], trigger => \@trigger,
+        given => sub {
+            my $n = 'gone' . ++$key;
+            my $res = ask(api(operator => PUT => "$path$n", $doc));
+            die $res->{body} if $res->{status} != 200;
+            return $n;
+        },
+        start => sub { return begin(api(operator => DELETE =>
+            "$path$_[0]")) },
+        then => sub {
+            my ($n, $c) = @_;
+            my $res = $c->response(12);
+            my $again = ask(api(operator => DELETE => "$path$n"));
+            return ([ 'answer', $res->{status}, 204 ],
+                [ 'gone', ask(api(operator => GET => "$path$n"))->{status},
+                    404 ], [ 'again', $again->{status}, 404 ]);
+        } };
+}
 
 # Reads: one row each, [ name, app, SQL function, table, path, status ]
 my $seen = lease('cut:seen');

@@ -13,8 +13,13 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 use Interlock::Cut qw(api);
+use Interlock::Provider;
 
-my $cut = Interlock::Cut->new(tables => [qw(effects sends effects_history)]);
+my $p = Interlock::Provider->new;
+my $host = '127.0.0.1:' . $p->port;
+my $cut = Interlock::Cut->new(tables => [qw(effects sends effects_history)],
+    conf => [ "check_hosts = $host", "check_private = $host",
+        'check_threads = 1' ]);
 my ($i, $db) = ($cut->i, $cut->db);
 my $key = 0;
 
@@ -24,6 +29,11 @@ for my $put ([ '/v1/kinds/cut', { overlap => 'skip', lease_seconds => 600 } ],
     [ '/v1/effect-kinds/mute', { send_deadline => 60 } ],
     [ '/v1/effect-kinds/short', { send_deadline => 1, lookup => {
         type => 'worker' }, check_delay => 600 } ],
+    [ '/v1/effect-kinds/asked', { send_deadline => 60,
+        check_delay => 600, check_backoff => 1, lookup => { type => 'http',
+            method => 'GET', url => $p->url . '/charges/{work_key}',
+            found => { status => [200] }, not_found => { status => [404] },
+            ref_pointer => '/id' } } ],
     [ '/v1/effect-kinds/looked', { send_deadline => 60, lookup => {
         type => 'worker' }, check_delay => 600 } ])
 {
@@ -205,6 +215,36 @@ my @calls = (
                 'unknown 1 sends: send,deadline' ], [ 'look-ups', one(
                 'select count(*) from interlock.checks where target = '
                 . "'$s->{effect_id}'"), 1 ]);
+        } },
+
+    # a look-up that tells what it found
+    { name => 'look-up', app => 'interlockd check',
+        call => 'interlock.checks_answer', at => [qw(works effects)],
+        trigger => [qw(effects update)],
+        given => sub {
+            my $s = unknown('asked');
+            my $body = qq({"reference":"$s->{l}{work_key}"});
+            Interlock::HTTP::raw($p->port, "POST /charges HTTP/1.1\r\nHost: "
+                . "p\r\nContent-Length: " . length($body)
+                . "\r\n\r\n$body");
+            return $s;
+        },
+        start => sub { $i->psql('set synchronous_commit = local; update '
+            . 'interlock.checks set due_at = clock_timestamp() where target '
+            . "= '$_[0]{effect_id}'") },
+        then => sub {
+            my ($s) = @_;
+            eval { $i->wait_for(sub { ledger($s->{effect_id})
+                =~ /^confirmed/ }, 15, 'it to be found') };
+            return ([ 'ledger', ledger($s->{effect_id}),
+                'confirmed 1 sends: send,outcome,look-up' ],
+                [ 'its reference', one('select provider_ref from '
+                    . "interlock.effects where id = '$s->{effect_id}'"),
+                    (grep { ($_->{reference} // '') eq $s->{l}{work_key} }
+                        $p->record)[0]{id} ],
+                [ 'look-ups left', one('select count(*) from '
+                    . "interlock.checks where target = '$s->{effect_id}'"),
+                    0 ]);
         } },
 
     map({ my ($say, $state) = @$_; { name => "resolve $say",

@@ -33,6 +33,7 @@ use Time::HiRes qw(sleep time);
 use Interlock::Payer;
 use Interlock::Provider;
 use Interlock::Session;
+use Interlock::Standby;
 use Interlock::Test;
 
 my %provider = (keys => Interlock::Provider->new,
@@ -81,6 +82,7 @@ for my $path (sort keys %policy) {
 # `plug` and a `stop` only make the others of a round one batch: they are held
 # first, so that all others queue behind them.
 my ($db, $holder) = map { Interlock::Session->new($i->dsn('admin')) } 1, 2;
+my $standby = Interlock::Standby->new($i);
 $db->do(q{
 create function public.held() returns trigger language plpgsql as $$
 declare
@@ -152,15 +154,6 @@ sub held {
         "$app to be held ($event)");
 }
 
-sub standby {
-    my ($name) = @_;
-
-    $db->do("alter system set synchronous_standby_names = '$name'");
-    $db->do('select pg_reload_conf()');
-    $i->wait_for(sub { (one('show synchronous_standby_names') // '')
-        eq $name }, 5, 'the setting');
-}
-
 sub hold {
     my ($session, @steps) = @_;
 
@@ -212,7 +205,7 @@ sub stand {
 
     if ($of{begun}) {
         # COMMITs are durable here then, and wait for a standby
-        standby('nobody');
+        $standby->hold;
         $holder->do('rollback');
         held("interlockd $_", 'SyncRep') for qw(outcome begin);
     }
@@ -295,7 +288,7 @@ sub over {
 
     my $jobs = join ',', map { "'$_->{job}'" } @cells;
     $holder->do('rollback');
-    standby('');
+    $standby->release;
     for my $cell (@cells) {
         $cell->{provider}->release_for($cell->{ref},
             $cell->{step} eq 'gone' ? 'drop' : 'go') if $hangs{ $cell->{step} };
@@ -334,10 +327,8 @@ sub judge {
     my ($victim, $cell) = @_;
 
     my $ref = $cell->{ref};
-    my @record = grep { ($_->{reference} // '') eq $ref }
-        $cell->{provider}->record;
-    my @heard = grep { ($_->{reference} // '') eq $ref }
-        $cell->{provider}->heard;
+    my @record = $cell->{provider}->record($ref);
+    my @heard = $cell->{provider}->heard($ref);
     my ($job) = $db->do("select status, attempts from interlock.jobs where "
         . "id = '$cell->{job}'");
     my @effects = $db->do('select e.state, e.provider_ref, e.round, '
@@ -399,7 +390,8 @@ for my $victim ((qw(worker interlockd nginx PostgreSQL)) x $times) {
             # (its settings are those of before)
             $i->wait_for(sub { eval { ($db, $holder) = map {
                 Interlock::Session->new($i->dsn('admin')) } 1, 2;
-                standby(''); 1 } }, 20, 'PostgreSQL');
+                $standby = Interlock::Standby->new($i); $standby->release;
+                1 } }, 20, 'PostgreSQL');
         }
         ready($process{$victim}, $old) if $old;
         over($victim, @cells);
@@ -412,6 +404,19 @@ note("$count{again} payments were sent more than once, $count{decided} were "
     . 'decided by hand');
 cmp_ok($count{again}, '>', 0, 'sending again was needed') if !defined $only;
 cmp_ok($count{decided}, '>', 0, 'so was a person') if !defined $only;
+
+# The history is a chain with a link for each row, though those who made it
+# were killed.
+my $chain;
+eval { $i->wait_for(sub {
+    $chain = $i->cli('audit', 'verify', '--tenant', 'demo', '--json',
+        '--dsn-file', $i->dir . '/dsn');
+    !$chain->{code} && !$chain->{json}{unsealed} }, 10, 'all to be sealed') };
+is($chain->{code}, 0, 'the history is as it was written')
+    or diag($chain->{out}, $chain->{err});
+is($chain->{json}{unsealed}, 0, 'and sealed');
+is($chain->{json}{links}, one('select count(*) from '
+    . 'interlock.effects_history'), 'row by row');
 
 $i->check_sql;
 

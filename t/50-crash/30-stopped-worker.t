@@ -205,7 +205,9 @@ my %expect = (
 my %worker;                             # case => call => Worker
 my %cases = map { $_ => [ sort keys %{ $expect{$_} } ] } keys %expect;
 
-put_kind("stop-$_") for sort keys %cases;
+# (those of canceled jobs must last until all of it was tried)
+put_kind("stop-$_", $_ eq 'canceled' ? (lease_seconds => 300) : ())
+    for sort keys %cases;
 for my $case (sort keys %cases) {
     submit("stop-$case", "$case:$_") for @{ $cases{$case} };
 }

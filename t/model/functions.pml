@@ -45,15 +45,18 @@ inline grant()
     l_run = RUNTIME
 }
 
-/* what becomes of a job that may run again */
+/* retry_fate, twin_of, effects_unsettled: a job that may run again */
 inline again()
 {
     if
+    :: attempts < CAP && waiting -> status = superseded
 #ifndef NO_ATTEMPT_CAP
     :: attempts >= allowed -> status = failed
 #endif
-    :: attempts < CAP && !(OPEN && !REPEATABLE) -> status = queued
-    :: attempts < CAP && (OPEN && !REPEATABLE) -> status = checking
+    :: attempts < CAP && !waiting && !(OPEN && !REPEATABLE) ->
+        status = queued
+    :: attempts < CAP && !waiting && (OPEN && !REPEATABLE) ->
+        status = checking
     fi
 #ifdef NO_ATTEMPT_CAP
     ; attempts = 0;         /* so that spin need not count for ever */
@@ -89,10 +92,14 @@ inline attempt_end(by)
         MUST(SECOND_RESULT, results <= 1)
     :: by != complete && replaced -> status = superseded
     :: by != complete && !replaced && ending -> status = canceled
-    :: (by == release || by == unclaim) && !ending ->
+    :: by == unclaim && !ending ->
+        attempts--;
+        status = queued
+    :: by == release && !ending ->
         attempts--;
         if
-        :: OPEN && !REPEATABLE -> status = checking
+        :: waiting -> status = superseded
+        :: !waiting && OPEN && !REPEATABLE -> status = checking
         :: else -> status = queued
         fi
     :: by == permanent && !ending -> status = failed

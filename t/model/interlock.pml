@@ -383,7 +383,7 @@ proctype looker()
 
 end_looker:
     do
-    :: atomic { eff == unknown ->
+    :: atomic { eff == unknown || eff == needs_human ->
         looking = true;
         moved = false;
         found = did[round];
@@ -510,15 +510,35 @@ end_operator:
 proctype human()
 {
     byte d = DECIDES;
+#if EFFECT
+    bool once;
 
 end_human:
     do
-#if EFFECT
-    /* effect_resolve: happened, not_happened, send_again */
-    :: atomic { (eff == needs_human && did[round]
-        && (QUIET || !TRUTHFUL)) -> settle_yes() }
-    :: atomic { (eff == needs_human && !did[round]
-        && (QUIET || !TRUTHFUL)) -> settle_no() }
+    /* effect_resolve: happened, not_happened (send_again is that, too) */
+    :: atomic { ((eff == unknown || eff == needs_human) && did[round]
+        && QUIET) -> settle_yes() }
+    :: atomic { ((eff == unknown || eff == needs_human) && !did[round]
+        && QUIET) -> settle_no() }
+#if !TRUTHFUL
+    :: atomic { eff == needs_human -> settle_yes() }
+    :: atomic { eff == needs_human -> settle_no() }
+#endif
+#if KEYS
+    /* send_again under a key that the provider still knows */
+    :: atomic { eff == needs_human && !window_over && !once ->
+        once = true;
+        eff = unknown;
+        MOVED;
+        if
+        :: status == checking && !result_check -> status = queued
+        :: else
+        fi }
+#endif
+#else
+
+end_human:
+    do
 #endif
 #if DECIDES
     /* job_decide */

@@ -159,7 +159,7 @@ byte crashes = CRASHES, losses = LOST, releases = RELEASES;
 
 #if EFFECT
 #define OPEN    (eff == intended || eff == unknown || eff == needs_human)
-#define BEGUN   (eff != none)
+#define BEGUN   (eff != none && eff != refused)
 #define NO_OPEN_SEND (eff != intended || (l_id != 0 && send_id == l_id))
 /* its own retry may repeat it: under the same key, inside the window */
 #define REPEATABLE (KEYS && eff == unknown && !window_over)

@@ -116,8 +116,8 @@ select results_eq(
     $$select r.result::text, r.origin, r.fence, w.published_revision
       from interlock.results r
       join interlock.works w using (tenant, work_key)$$,
-    $$values ('{"n": 1.10}', 'check', 2::bigint, 1)$$,
-    'with the result that was found, under a fence of its own');
+    $$values ('{"n": 1.10}', 'check', 1::bigint, 1)$$,
+    'with the result that was found, under the fence of the lost attempt');
 select is_empty('select * from interlock.checks', 'nobody asks any more');
 select results_eq(
     'select try, answer, detail, outcome from interlock.check_answers order by id',

@@ -32,6 +32,8 @@ create temp table first as select * from t.sent;
 select is((select send_id from t.begin('a', 'charge', 'keys', 'd1')),
     (select send from first), 'the answer was lost: the same send');
 select is((select count(*)::int from interlock.sends), 1, 'there is one');
+select is((select repeats from interlock.sends), 1,
+    'which may have gone out twice');
 select is((select decision from t.begin('a', 'charge', 'keys', 'd1',
     p_call => t.rid(1))), 'in_progress',
     'but not for a call that sends by itself');
@@ -43,6 +45,10 @@ select is((select decision from t.begin('a', 'mail', 'mute',
     p_call => t.rid(3))), 'in_progress', 'another call does not');
 select is((select decision from t.begin('a', 'mail', 'mute')), 'in_progress',
     'nor the worker itself');
+select is((select decision from t.begin('a', 'letter', 'mute')), 'send',
+    'without keys, a begin that nobody named');
+select is((select decision from t.begin('a', 'letter', 'mute')),
+    'in_progress', 'is not repeated: its worker may have sent already');
 select t.older('charge', '6 s');
 select is((select state || ' ' || decision from t.begin('a', 'charge',
     'keys', 'd1')), 'intended send', 'after the deadline: sent again');

@@ -88,9 +88,9 @@ select is(pg_temp.job('h:1'), 'queued blocked effects',
     'the next one is held, although the key would be known again');
 select is(t.take('b', 'one'), 'nothing', 'nobody runs');
 select results_eq(
-    $$select doc::json ->> 'status', doc::json ->> 'delivery'
+    $$select doc::json ->> 'generated', doc::json ->> 'delivery'
       from interlock.job_get(array[t.demo()], array[t.rid(11)])$$,
-    $$values ('succeeded', 'pending')$$, 'succeeded, not delivered');
+    $$values ('true', 'pending')$$, 'generated, not delivered');
 select results_eq(
     $$select outcome, wake_kinds from t.outcome('a', 'mail', 'confirmed')$$,
     $$values ('ok', array['one'])$$, 'settled: the line goes on');

@@ -124,8 +124,8 @@ select results_eq(
     $$select revision, fence, origin, attempt_id is null, result is null,
           published
       from interlock.results where job_id = t.rid(1)$$,
-    $$values (1, 5::bigint, 'decide', true, true, true)$$,
-    'with a revision and a fence of its own');
+    $$values (1, 4::bigint, 'decide', true, true, true)$$,
+    'with a revision, of the fence of its last attempt');
 select is((select problem from pg_temp.decide(1, 'fail')),
     'decision-not-possible', 'a succeeded one stays');
 select throws_ok(

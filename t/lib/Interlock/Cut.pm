@@ -36,6 +36,7 @@ use Time::HiRes qw(time);
 use Interlock::FastCGI;
 use Interlock::PgProxy;
 use Interlock::Session;
+use Interlock::Standby;
 use Interlock::Test;
 
 our @EXPORT_OK = qw(api);
@@ -59,6 +60,7 @@ sub new {
     my $self = bless { i => $i, proxy => $proxy,
         token => { map { $_ => $i->token($_) }
             qw(submit worker operator auditor) },
+        standby => Interlock::Standby->new($i),
         holder => Interlock::Session->new($i->dsn('admin')),
         db => Interlock::Session->new($i->dsn('admin')) }, $class;
 
@@ -175,13 +177,6 @@ sub cut {
         . "pg_stat_activity where pid in ($pids)") }, 5, 'it to be gone');
 }
 
-sub standby {
-    my ($self, $name) = @_;
-
-    $self->{db}->do("alter system set synchronous_standby_names = '$name'");
-    $self->{db}->do('select pg_reload_conf()');
-}
-
 # through(call, moment, start): runs start, holds its call at that moment,
 # cuts the connection, lets go; what start answered.
 sub through {
@@ -220,13 +215,11 @@ sub through {
     }
 
     # until now held at its end; from now on commits wait for a standby
-    $self->standby('nobody');
-    $i->wait_for(sub { ($self->one('show synchronous_standby_names') // '')
-        eq 'nobody' }, 5, 'the setting');
+    $self->{standby}->hold;
     $holder->do('rollback');
     $self->stuck($app, "wait_event = 'SyncRep'");
     $self->cut($app);
-    $self->standby('');
+    $self->{standby}->release;
     return $got;
 }
 
@@ -264,7 +257,7 @@ sub cell {
     };
     my $why = $@;
     eval { $self->{holder}->do('rollback') };
-    $self->standby('') if !$ok;
+    $self->{standby}->release if !$ok;
     my @wrong = grep { ($_->[1] // 'none') ne ($_->[2] // 'none') } @judged;
     Test::More::ok($ok && @judged && !@wrong, $name)
         or Test::More::diag($why, map { "  $_->[0]: " . ($_->[1] // 'none')

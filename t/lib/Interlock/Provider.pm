@@ -154,20 +154,20 @@ sub next_for {
 sub look { my $s = shift; $s->tell(next => 'look', map { step($_) } @_) }
 
 # record: what was done, in order: { n, id, reference, key, method, path,
-# body, at }.
-sub record { @{ $_[0]->tell('record') } }
+# body, at }; with a reference, of that one.
+sub record { @{ $_[0]->tell(record => $_[1]) } }
 
 # done(reference): how often; all without one
 sub done {
     my ($self, $reference) = @_;
 
-    return scalar grep { !defined $reference
-        || ($_->{reference} // '') eq $reference } $self->record;
+    return scalar(my @all = $self->record($reference));
 }
 
 # heard: every request that came in whole, effects and look-ups: { n, method,
-# path, headers, body, key, reference, acted, replayed, status, over }.
-sub heard { @{ $_[0]->tell('heard') } }
+# path, headers, body, key, reference, acted, replayed, status, over }; with
+# a reference, of that one.
+sub heard { @{ $_[0]->tell(heard => $_[1]) } }
 
 # waiting: those of `heard` that hang just now
 sub waiting { @{ $_[0]->tell('waiting') } }
@@ -291,7 +291,9 @@ sub obey {
         my $of = shift @rest;
         push @{ $s->{plan}{$of} }, @rest;
     } elsif ($what eq 'record' || $what eq 'heard') {
-        return $s->{$what};
+        return $s->{$what} if !defined $rest[0];
+        return [ grep { ($_->{reference} // '') eq $rest[0] }
+            @{ $s->{$what} } ];
     } elsif ($what eq 'waiting') {
         return [ map { $_->{heard} } @{ $s->{waiting} } ];
     } elsif ($what eq 'release') {

@@ -6,6 +6,7 @@ package Interlock::Session;
 #     my $s = Interlock::Session->new($i->dsn('admin'));
 #     my @rows = $s->do('select 1, 2');          # ( [1, 2] )
 #     $s->send('select * from interlock.recover(100)');    # returns at once
+#     $s->answered;                              # is it here?
 #     my @rows = $s->answer;                     # waits for it
 #
 # An error of the server dies with its text; the session goes on.
@@ -13,6 +14,7 @@ package Interlock::Session;
 use strict;
 use warnings;
 
+use IO::Select;
 use IPC::Open3 qw(open3);
 use POSIX ();
 
@@ -60,6 +62,9 @@ sub answer {
     die join("\n", @errors), "\n" if @errors;
     return @rows;
 }
+
+# answered: whether the answer is coming
+sub answered { return !!IO::Select->new($_[0]{out})->can_read(0) }
 
 sub do {
     my ($self, $sql) = @_;
