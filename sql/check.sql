@@ -553,4 +553,105 @@ where c.subject = 'job'
          or j.waits_on is distinct from 'result check'
          or j.work_key <> c.work_key)
 
+-- G10: every slot is accounted for, once
+union all
+select 'slots of a schedule are not accounted for',
+    format('%s/%s: %s of %s', s.tenant, s.name, x.seen, x.want)
+from interlock.schedules s
+join interlock.schedule_versions v on v.tenant = s.tenant
+    and v.name = s.name and v.version = s.version
+cross join lateral (
+    select (select count(distinct y.at)
+            from (select l.slot_at as at from interlock.slots l
+                  where l.tenant = s.tenant and l.schedule = s.name
+                      and l.version = s.version and l.slot_at <= s.scanned_to
+                      and l.slot_at > s.since
+                  union all
+                  select k.to_at from interlock.schedule_skips k
+                  where k.tenant = s.tenant and k.schedule = s.name
+                      and k.version = s.version and k.slots = 1) y)
+        + coalesce((select sum(k.slots) from interlock.schedule_skips k
+                    where k.tenant = s.tenant and k.schedule = s.name
+                        and k.version = s.version and k.slots > 1), 0)
+        as seen,
+        interlock.cron_count(v.masks, v.zone, greatest(s.since,
+            v.start_at - interval '1 microsecond'), least(s.scanned_to,
+            v.end_at - interval '1 microsecond'), v.gap, v.fold) as want) x
+where x.seen <> x.want
+
+union all
+select 'schedule looks for another slot than its next one',
+    format('%s/%s', s.tenant, s.name)
+from interlock.schedules s
+join interlock.schedule_versions v on v.tenant = s.tenant
+    and v.name = s.name and v.version = s.version
+where s.next_at is distinct from case when not s.deleted then
+    coalesce(s.slot_at, interlock.schedule_next(v, s.scanned_to)) end
+
+union all
+select 'schedule without its subjects', format('%s/%s version %s', v.tenant,
+    v.name, v.version)
+from interlock.schedule_versions v
+where v.subjects <> (select count(*) from interlock.schedule_subjects x
+                     where x.tenant = v.tenant and x.name = v.name
+                         and x.list = v.list)
+
+union all
+select 'slot admitted twice', format('%s/%s', q.tenant, q.idempotency_key)
+from interlock.requests q
+where q.source = 'schedule' and q.idempotency_key is not null
+    and q.decision in ('accepted', 'buffered', 'replaced', 'parked')
+group by q.tenant, q.idempotency_key having count(*) > 1
+
+union all
+select 'slot whose job is another one''s', format('%s/%s %s %s', s.tenant,
+    s.schedule, s.slot_at, s.subject)
+from interlock.slots s
+left join interlock.jobs j on j.tenant = s.tenant and j.id = s.job_id
+where s.job_id is not null and j.work_key is distinct from s.work_key
+
+union all
+select 'slot that is not done, and nobody looks', format('%s/%s %s %s',
+    s.tenant, s.schedule, s.slot_at, s.subject)
+from interlock.slots s
+where s.state in ('waiting', 'admitted') and s.check_at is null
+    and not exists (select from interlock.gaps g
+                    where g.tenant = s.tenant and g.schedule = s.schedule
+                        and g.slot_at = s.slot_at and g.subject = s.subject
+                        and g.state = 'dismissed')
+
+union all
+select 'gap of no slot, or of one that is done', format('%s/%s', g.tenant,
+    g.id)
+from interlock.gaps g
+left join interlock.slots s on s.tenant = g.tenant
+    and s.schedule = g.schedule and s.slot_at = g.slot_at
+    and s.subject = g.subject
+where s.work_key is distinct from g.work_key
+    or (g.state in ('open', 'approved') and s.state in ('run', 'skipped'))
+
+union all
+select 'gap decided by nobody', format('%s/%s', g.tenant, g.id)
+from interlock.gaps g
+where g.state in ('approved', 'dismissed')
+    and not exists (select from interlock.actions a
+                    where a.tenant = g.tenant and a.target = g.id::text
+                        and a.what in ('gap_approve', 'gap_dismiss'))
+
+union all
+select 'plan with other works than it counts', format('%s/%s', p.tenant,
+    p.id)
+from interlock.schedule_plans p
+where p.count <> (select count(*) from interlock.schedule_plan_items i
+                  where i.tenant = p.tenant and i.plan_id = p.id)
+
+union all
+select 'rerun of another work, or by nobody', format('%s/%s', j.tenant,
+    j.id)
+from interlock.jobs j
+left join interlock.jobs o on o.tenant = j.tenant and o.id = j.rerun_of
+where j.rerun_of is not null
+    and (o.work_key is distinct from j.work_key
+         or coalesce(j.requested_by, '') = '' or coalesce(j.reason, '') = '')
+
 order by 1, 2;

@@ -148,3 +148,31 @@ select p.tenant, p.what, p.name, p.paused_at, p.requested_by, p.reason,
 from interlock.pauses p;
 
 grant select on interlock.audit_pauses to interlock_audit;
+
+create or replace view interlock.audit_schedules as
+select s.tenant, s.name, s.version, s.deleted, s.paused, s.pause_note,
+    s.since, s.scanned_to, s.next_at, s.skips, v.cron, v.zone, v.kind,
+    v.work_key, v.subjects, v.grace, v.catch_up, v.gap, v.fold
+from interlock.schedules s
+left join interlock.schedule_versions v on v.tenant = s.tenant
+    and v.name = s.name and v.version = s.version;
+
+create or replace view interlock.audit_slots as
+select s.tenant, s.schedule, s.slot_at, s.subject, s.version,
+    s.business_date, s.work_key, s.state, s.reason, s.job_id, s.tries,
+    s.done_at
+from interlock.slots s;
+
+create or replace view interlock.audit_schedule_skips as
+select k.tenant, k.schedule, k.from_at, k.to_at, k.version, k.slots,
+    k.subjects, k.reason
+from interlock.schedule_skips k;
+
+create or replace view interlock.audit_gaps as
+select g.tenant, g.id, g.schedule, g.slot_at, g.subject, g.business_date,
+    g.work_key, g.since, g.why, g.state, g.opened_at, g.changed_at,
+    g.requested_by, g.reason, g.token_id, g.token_name
+from interlock.gaps g;
+
+grant select on interlock.audit_schedules, interlock.audit_slots,
+    interlock.audit_schedule_skips, interlock.audit_gaps to interlock_audit;

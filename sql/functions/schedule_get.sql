@@ -25,6 +25,8 @@ create or replace function interlock.schedule_list(p_tenant int)
 returns table (name text, doc text)
 language plpgsql stable security definer
 set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 begin

@@ -64,8 +64,8 @@ begin
 
     if octet_length(s.payload) > k.max_payload then
         problem := 'body-too-large';
-        detail := (interlock.submit_refusal(problem, k.name, k.max_payload,
-                                            null)).detail;
+        detail := format('a payload of kind "%s" has at most %s bytes',
+                         k.name, k.max_payload);
         return;
     end if;
 

@@ -85,3 +85,37 @@ create function t.cron_ago(p_ago interval) returns text language sql as $$
     select to_char((clock_timestamp() - p_ago) at time zone 'UTC',
         'FMMI FMHH24 "* * *"')
 $$;
+
+-- Runs the date of a schedule's next slot by hand.
+create function t.run(p_name text)
+returns table (problem text, admitted text, skipped text, remaining int)
+language sql as $$
+    select r.problem, r.doc::json ->> 'admitted',
+        r.doc::json -> 'skipped' -> 0 ->> 'reason', r.remaining
+    from interlock.schedules s
+    join interlock.schedule_versions v using (tenant, name, version)
+    cross join lateral interlock.schedule_run(s.tenant, s.name,
+        interlock.slot_date(v, s.next_at), null, 'me', 'why', 1, 'op',
+        t.rid(nextval('t.ids') + 1000000), 500) r
+    where s.name = p_name
+$$;
+
+-- Reruns a key with the impact that it has now.
+create function t.rerun(p_key text)
+returns table (problem text, decision text)
+language sql as $$
+    select r.problem, r.doc::json ->> 'decision'
+    from interlock.work_impact(t.demo(), p_key) i
+    cross join lateral interlock.work_rerun(t.demo(), p_key,
+        i.doc::json ->> 'impact_id', null, 'me', 'why', 1, 'op') r
+$$;
+
+create function t.approve(p_name text)
+returns table (problem text, state text)
+language sql as $$
+    select a.problem, a.doc::json ->> 'state'
+    from interlock.gaps g
+    cross join lateral interlock.gap_approve(g.tenant, g.id, 'me', 'why', 1,
+        'op') a
+    where g.schedule = p_name
+$$;

@@ -201,16 +201,68 @@ $c->psql(q{
     select interlock.effects_chain_rest(t.demo(), 0, 9);
 });
 
+# Schedules: each of their calls.
+$c->psql(q{
+    select t.kind('tight', '{"overlap":"skip","max_queued":2,"effect_scope":"work"}');
+    select t.plan_slots('s', 'tight', t.cron_ago('5 minutes'), 'a b c', ',"catch_up":"all","catch_up_max":2,"grace":60,"jitter":1');
+    select t.plan_slots('m', 'tight', '* * * * *', 'a', ',"approve_after":1');
+});
+$c->psql(q{
+    load 'auto_explain';
+    set auto_explain.log_min_duration = 0;
+    set auto_explain.log_nested_statements = on;
+    set plan_cache_mode = force_generic_plan;
+    set jit = off;
+
+    select t.behind('s', '10 days');
+    select t.behind('m', '10 days');
+    select t.scan(2) from generate_series(1, 4);
+    select t.now_due('s');
+    select t.take('w', 'tight');
+    select t.scan();
+    select t.now_due('s');
+    select interlock.gap_scan(9);
+    select t.finish('w', 'fail', p_retryable => false);
+    select t.now_due('s');
+    select interlock.gap_scan(90);
+    select t.take('w', 'tight');
+    select t.finish('w', 'complete');
+    select t.now_due('s');
+    select interlock.gap_scan(90);
+    select interlock.gaps_list(t.demo(), null, null, 9, null);
+    select interlock.gaps_list(t.demo(), 's', null, 9, null);
+    select interlock.gap_approve(t.demo(), id, 'me', 'why', 1, 'op', t.rid(81 + n)) from (select id, row_number() over (order by schedule, id) as n from interlock.gaps where state = 'open' limit 4) g;
+    select interlock.gap_dismiss(t.demo(), id, 'me', 'why', 1, 'op', t.rid(91)) from interlock.gaps where state = 'open' limit 1;
+    select interlock.schedule_slots(t.demo(), 's', null, null, 9, null);
+    select interlock.schedule_slots(t.demo(), 's', '2026-07-01', '2026-07-02', 9, '1.a');
+    select interlock.schedule_pause(t.demo(), 'm', 'me', 'why', 1, 'op', t.rid(92));
+    select interlock.schedule_resume(t.demo(), 'm', 'me', 'why', 1, 'op', t.rid(93));
+    select interlock.schedule_put(t.demo(), 's', '{"grace":70,"subjects":["a","b"]}');
+    select interlock.schedule_get(t.demo(), 's');
+    select interlock.schedule_list(t.demo());
+    select interlock.work_impact(t.demo(), work_key) from interlock.jobs where kind = 'tight' limit 1;
+    select t.rerun(work_key) from interlock.jobs where kind = 'tight' and finished_at is not null limit 1;
+    select interlock.slot_impact(t.demo(), 's', max(business_date)::text) from interlock.slots where schedule = 's';
+    select interlock.slot_rerun(t.demo(), 's', d, o, i.doc::json ->> 'impact_id', 'me', 'why', 1, 'op', t.rid(94 + length(o)), 9) from (select max(business_date)::text as d from interlock.slots where schedule = 's') x cross join unnest(array['failed', 'missing', 'all']) o cross join lateral interlock.slot_impact(t.demo(), 's', d) i;
+    select t.run('s');
+    select interlock.schedule_backfill_plan(t.demo(), 's', '2026-07-01', '2026-07-02', null, 'me', 'why', 1, 'op');
+    select interlock.schedule_backfill(t.demo(), 's', id, 'me', 'why', 1, 'op', 9) from interlock.schedule_plans where what = 'backfill';
+    select interlock.schedule_delete(t.demo(), 's');
+    select t.now_due('s');
+    select t.scan();
+    select interlock.schedule_stats();
+});
+
 # What may be read whole: the few rows that are live, and what is due.
 my %whole = (
     'leases recover' => 1,         # recovery scans the live attempts
     'recovery_troubles recover' => 1,
 );
 
-my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evidence_sources|sent|asked|pg_\w+|tenants|kinds|kind_versions|pauses|kind_stops|alerts|alert_scans|installation|migrations|limits)$/;
+my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evidence_sources|sent|asked|pg_\w+|tenants|kinds|kind_versions|pauses|kind_stops|alerts|alert_scans|installation|migrations|limits|schedules|schedule_versions)$/;
 # By the tenant alone on purpose: a bounded look at the tenant's queue, and
 # operators' rare calls about the groups of a limit; and the tests' helpers.
-my $meant = qr/limit p_bound|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)/;
+my $meant = qr/limit p_bound|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)|p_reason = 'tenant_full'|where s\.schedule = p_name and \(s\.try_at|from interlock\.(?:gaps|schedule_plans|jobs|slots) where (?:state|what|kind|schedule) = '/;
 
 my ($plans, $scans) = (0, 0);
 my @bad;
