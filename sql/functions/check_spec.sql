@@ -258,6 +258,29 @@ begin
 end
 $$;
 
+-- url_trouble(url): what is wrong with a URL that interlockd is to call, by
+-- its form; null is none.  Who is called is never up to a field.
+create or replace function interlock.url_trouble(p_url text)
+returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+    select case
+        when p_url is null or octet_length(p_url) not between 1 and 2048
+            or p_url !~ '^[\x21-\x7e]+$'
+        then 'must be a URL of at most 2048 printable ASCII characters'
+        when p_url !~* '^https?://'
+        then 'must begin with https:// or http://'
+        when p_url ~ '[#\\]'
+        then 'may not have a fragment or a backslash'
+        when substring(p_url from '^[a-zA-Z]+://([^/?]*)') ~ '@'
+        then 'may not have a user or password'
+        when substring(p_url from '^[a-zA-Z]+://([^/?]*)') ~ '[{}]'
+        then 'may have fields behind the host only'
+        when p_url !~* '^https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?([/?]|$)'
+        then 'must have a host name or an address, and a port at most' end
+$$;
+
 -- check_http(spec, fields): the fields of type http that need each other.
 create or replace function interlock.check_http(
     p_spec json, p_fields text[])
@@ -272,27 +295,8 @@ declare
     v_bad     text;
     v_same    text;
 begin
-    -- Who is asked is never up to a field.
-    if v_url is null or octet_length(v_url) not between 1 and 2048
-        or v_url !~ '^[\x21-\x7e]+$'
-    then
-        return '"url" must be a URL of at most 2048 printable ASCII '
-            'characters';
-    elsif v_url !~* '^https?://' then
-        return '"url" must begin with https:// or http://';
-    elsif v_url ~ '[#\\]' then
-        return '"url" may not have a fragment or a backslash';
-    elsif substring(v_url from '^[a-zA-Z]+://([^/?]*)') ~ '@' then
-        return '"url" may not have a user or password';
-    elsif substring(v_url from '^[a-zA-Z]+://([^/?]*)') ~ '[{}]' then
-        return '"url" may have fields behind the host only';
-    elsif v_url !~* '^https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?([/?]|$)'
-    then
-        return '"url" must have a host name or an address, and a port at '
-            'most';
-    end if;
-
-    v_bad := interlock.check_template(v_url, p_fields, false);
+    v_bad := coalesce(interlock.url_trouble(v_url),
+        interlock.check_template(v_url, p_fields, false));
     if v_bad is not null then
         return '"url" ' || v_bad;
     end if;
@@ -428,5 +432,6 @@ revoke all on function interlock.check_pointer(json) from public;
 revoke all on function interlock.check_match(json) from public;
 revoke all on function interlock.check_template(text, text[], boolean)
     from public;
+revoke all on function interlock.url_trouble(text) from public;
 revoke all on function interlock.check_http(json, text[]) from public;
 revoke all on function interlock.check_headers(json, text[]) from public;

@@ -298,6 +298,9 @@ begin
             into a.ended_jobs, a.wake_kinds, a.groups
             from interlock.job_checked(c.tenant, c.target, a.outcome,
                 p_detail, p_result) x;
+            if a.outcome = 'exhausted' then
+                perform interlock.alert_exhausted(c.tenant, c.target);
+            end if;
         end if;
     else
         a := interlock.effect_looked_up(c.tenant, c.target, c.seq, p_answer,

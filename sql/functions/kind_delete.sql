@@ -34,6 +34,9 @@ begin
     update interlock.kinds k set deleted = true
     where k.tenant = p_tenant and k.name = p_name;
 
+    delete from interlock.pauses p
+    where p.tenant = p_tenant and p.what = 'kind' and p.name = p_name;
+
     return query select null::text, null::text;
 end
 $$;

@@ -9,6 +9,9 @@
 --   active_concurrency{kind}       live attempts
 --   active_concurrency{limit}      those of a limit's fullest group
 --   configured_limit{limit}        the capacity of a group of it
+--   kind_paused{kind}, source_paused{source}
+--   alert_states{alert,condition}  what alerts are told of and is not over
+--   alert_deliveries_pending{alert}
 --   recovery_troubles              expired leases that raised an error
 --   effects{effect_kind,state}
 --   effect_oldest_unknown_age_seconds{effect_kind}
@@ -100,6 +103,28 @@ begin
     from (select r.tenant, count(*) as n
           from interlock.recovery_troubles r group by 1) x
     join interlock.tenants t on t.id = x.tenant;
+
+    return query
+    select p.what || '_paused', t.name,
+        json_build_object(p.what, p.name)::text, 1::float8
+    from interlock.pauses p
+    join interlock.tenants t on t.id = p.tenant;
+
+    return query
+    select 'alert_states', t.name, json_build_object('alert', x.alert,
+        'condition', x.condition)::text, x.n::float8
+    from (select s.tenant, s.alert, s.condition, count(*) as n
+          from interlock.alert_states s group by 1, 2, 3) x
+    join interlock.tenants t on t.id = x.tenant;
+
+    return query
+    select 'alert_deliveries_pending', t.name,
+        json_build_object('alert', a.name)::text, x.n::float8
+    from interlock.alerts a
+    join interlock.tenants t on t.id = a.tenant
+    cross join lateral (
+        select count(*) as n from interlock.alert_deliveries d
+        where d.tenant = a.tenant and d.alert = a.name) x;
 
     return query select * from interlock.effect_stats();
     return query select * from interlock.schedule_stats();

@@ -99,19 +99,25 @@ create table interlock.alert_queue (
         autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
 -- Conditions that hold, by alert.  event_id is the event that told so; null:
--- one of so many that they are told together.
+-- one of so many of its group (a kind's, a schedule's) that they are told
+-- together.
 create table interlock.alert_states (
     tenant     int not null,
     alert      text not null,
     condition  text not null,
     subject    text not null,
+    grouped    text not null,
     kind       text,
+    schedule   text,
     work_key   text,
     event_id   uuid,
     since      timestamptz not null,
     info       json,
     primary key (tenant, alert, condition, subject)
 );
+
+create index alert_states_group on interlock.alert_states
+    (tenant, alert, condition, grouped) where grouped is not null;
 
 -- What was told, for ever: body is what is sent, each time the same.
 create table interlock.alert_events (
@@ -166,7 +172,7 @@ create index alert_deliveries_line on interlock.alert_deliveries
     (tenant, alert, condition, subject, seq) where subject is not null;
 
 
--- alert_note(): what happened to a job.  A comparison for most changes of a
+-- What happened to a job.  A comparison for most changes of a
 -- row, a look into a table of a few rows for those that end badly.
 create function interlock.alert_note_job() returns trigger
 language plpgsql
@@ -227,8 +233,40 @@ begin
 end
 $$;
 
+create function interlock.alert_note_gap() returns trigger
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+begin
+    perform from interlock.alerts a where a.tenant = new.tenant limit 1;
+    if not found then
+        return null;
+    end if;
+
+    insert into interlock.alert_queue (tenant, condition, opened, subject,
+        kind, schedule, work_key, info)
+    select new.tenant, 'gap', new.state = 'open', 'gap:' || new.id, v.kind,
+        new.schedule, new.work_key, json_build_object('gap_id', new.id,
+            'slot_at', to_char(new.slot_at at time zone 'UTC',
+                'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+            'business_date', new.business_date,
+            'slot_subject', new.subject, 'why', new.why,
+            'gap_state', new.state)
+    from interlock.schedules s
+    cross join lateral (
+        select x.kind from interlock.schedule_versions x
+        where x.tenant = s.tenant and x.name = s.name
+            and x.version = s.version
+        limit 1) v
+    where s.tenant = new.tenant and s.name = new.schedule;
+
+    return null;
+end
+$$;
+
 revoke all on function interlock.alert_note_job() from public;
 revoke all on function interlock.alert_note_effect() from public;
+revoke all on function interlock.alert_note_gap() from public;
 
 create trigger jobs_alerts after update on interlock.jobs
     for each row
@@ -242,3 +280,14 @@ create trigger effects_alerts after update on interlock.effects
     when (new.state is distinct from old.state
           and (new.state = 'needs_human' or old.state = 'needs_human'))
     execute function interlock.alert_note_effect();
+
+create trigger gaps_alerts_open after insert on interlock.gaps
+    for each row
+    when (new.state = 'open')
+    execute function interlock.alert_note_gap();
+
+create trigger gaps_alerts after update on interlock.gaps
+    for each row
+    when (new.state is distinct from old.state
+          and (new.state = 'open' or old.state = 'open'))
+    execute function interlock.alert_note_gap();

@@ -6,6 +6,13 @@ select * from no_plan();
 
 create temp table service (f text collate "C");
 insert into service values
+    ('alert_answer'),
+    ('alert_delete'),
+    ('alert_get'),
+    ('alert_list'),
+    ('alert_put'),
+    ('alert_scan'),
+    ('alert_take'),
     ('audit'),
     ('checks_answer'),
     ('checks_hand_out'),
