@@ -376,26 +376,40 @@ il_hosts_next(il_str_t *list, il_str_t *entry)
 
 
 static int
-il_hosts_entry(il_str_t entry, il_url_t *host, unsigned port)
+il_hosts_entry(il_str_t entry, il_url_t *host, unsigned port, int *any)
 {
     size_t  used;
 
     memset(host, 0, sizeof(*host));
 
-    return il_url_host(entry, host, port, &used) == NULL && used == entry.len
-           ? 0 : -1;
+    *any = (entry.len > 2
+            && memcmp(entry.data + entry.len - 2, ":*", 2) == 0);
+
+    if (*any) {
+        entry.len -= 2;
+    }
+
+    if (il_url_host(entry, host, port, &used) != NULL || used != entry.len) {
+        return -1;
+    }
+
+    /* "a:80:*" has a port already */
+
+    return *any && entry.data[entry.len - 1] != ']'
+           && memchr(entry.data, ':', entry.len) != NULL ? -1 : 0;
 }
 
 
 int
 il_hosts_match(il_str_t list, const il_url_t *url)
 {
+    int       any;
     il_str_t  entry;
     il_url_t  host;
 
     while (il_hosts_next(&list, &entry)) {
-        if (il_hosts_entry(entry, &host, url->https ? 443 : 80) == 0
-            && host.port == url->port && il_url_host_eq(&host, url))
+        if (il_hosts_entry(entry, &host, url->https ? 443 : 80, &any) == 0
+            && (any || host.port == url->port) && il_url_host_eq(&host, url))
         {
             return 1;
         }
@@ -408,10 +422,11 @@ il_hosts_match(il_str_t list, const il_url_t *url)
 int
 il_hosts_valid(il_str_t list, il_str_t *bad)
 {
+    int       any;
     il_url_t  host;
 
     while (il_hosts_next(&list, bad)) {
-        if (il_hosts_entry(*bad, &host, 443) != 0) {
+        if (il_hosts_entry(*bad, &host, 443, &any) != 0) {
             return 0;
         }
     }

@@ -35,7 +35,7 @@ int il_url_same_host(const il_url_t *a, const il_url_t *b);
 
 /* 1 if a list of hosts, "api.example:8443, [2001:db8::1], 10.1.2.3", names
  * the host of the URL.  An entry without a port stands for the scheme's own
- * port. */
+ * port, one that ends in ":*" for every port. */
 int il_hosts_match(il_str_t list, const il_url_t *url);
 
 /* 1 if each entry of the list is well-formed; else *bad is the first that is

@@ -1,25 +1,15 @@
 /*
  * check.c: the threads that look things up.
- *
- * Each has a connection of its own and at most one look-up under way.  The
- * first one asks the database once a second what is due; while there is
- * something, it wakes the next.  What was taken and never answered (this
- * process died) is due again when its time is over.
  */
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "check.h"
+#include "crew.h"
 #include "log.h"
 #include "metrics.h"
 #include "park.h"
 #include "server.h"
-
-
-#define IL_CHECK_POLL_MS  1000
 
 
 typedef struct {
@@ -32,15 +22,13 @@ typedef struct {
 } il_check_t;
 
 
-static struct {
-    pthread_mutex_t  lock;
-    pthread_cond_t   wake;
-    int              stop;
-    size_t           hints;         /* for threads that sleep */
-    size_t           max;           /* of threads; as they start */
-    pthread_t       *threads;
-    size_t           n;             /* that were started; main()'s */
-} il_checks = {
+static int il_check_one(il_crew_t *crew, il_link_t *link, void *room);
+
+
+static il_crew_t  il_checks = {
+    .app = "interlockd check",
+    .room = sizeof(il_check_call_t),
+    .one = il_check_one,
     .lock = PTHREAD_MUTEX_INITIALIZER
 };
 
@@ -48,57 +36,14 @@ static struct {
 int
 il_check_stopping(void)
 {
-    return __atomic_load_n(&il_checks.stop, __ATOMIC_RELAXED);
+    return il_crew_stopping(&il_checks);
 }
 
 
 void
 il_check_hint(void)
 {
-    (void) pthread_mutex_lock(&il_checks.lock);
-
-    if (il_checks.hints < il_checks.max) {
-        il_checks.hints++;
-    }
-
-    (void) pthread_cond_signal(&il_checks.wake);
-    (void) pthread_mutex_unlock(&il_checks.lock);
-}
-
-
-/* Until a hint, or, for the first thread, until it is time to ask.  -1 when
- * it is time to end. */
-
-static int
-il_check_sleep(int first)
-{
-    int              rc, stop;
-    int64_t          until;
-    struct timespec  ts;
-
-    until = il_now_ms() + IL_CHECK_POLL_MS;
-    ts.tv_sec = until / 1000;
-    ts.tv_nsec = (until % 1000) * 1000000;
-
-    (void) pthread_mutex_lock(&il_checks.lock);
-
-    rc = 0;
-
-    while (!il_checks.stop && il_checks.hints == 0 && rc != ETIMEDOUT) {
-        rc = first ? pthread_cond_timedwait(&il_checks.wake, &il_checks.lock,
-                                            &ts)
-                   : pthread_cond_wait(&il_checks.wake, &il_checks.lock);
-    }
-
-    if (il_checks.hints > 0) {
-        il_checks.hints--;
-    }
-
-    stop = il_checks.stop;
-
-    (void) pthread_mutex_unlock(&il_checks.lock);
-
-    return stop ? -1 : 0;
+    il_crew_hint(&il_checks);
 }
 
 
@@ -106,21 +51,24 @@ static void
 il_check_look(const il_check_t *check, il_lookup_verdict_t *v,
     il_check_call_t *call)
 {
-    il_str_t  body;
+    il_str_t       body;
+    il_outcall_t  *out = &call->out;
+    il_outrules_t  rules;
 
     memset(v, 0, sizeof(*v));
     memset(call, 0, sizeof(*call));
+    il_check_rules(&il_srv.conf, &rules);
 
     if (il_check_build(&il_srv.conf, check->spec, check->vars, call) != 0
-        || il_check_http(&il_srv.conf, call) != 0)
+        || il_outcall(&rules, out) != 0)
     {
-        (void) snprintf(v->detail, sizeof(v->detail), "%s", call->why);
+        (void) snprintf(v->detail, sizeof(v->detail), "%s", out->why);
         return;
     }
 
-    body = il_str(call->answer, call->answer_len);
+    body = il_str(out->answer, out->answer_len);
 
-    il_lookup_judge(check->spec, call->status, call->head ? NULL : &body, v);
+    il_lookup_judge(check->spec, out->status, out->head ? NULL : &body, v);
 }
 
 
@@ -215,13 +163,14 @@ il_check_row(const il_db_result_t *res, il_check_t *check)
 /* Takes one and looks it up.  1, or 0: nothing is due. */
 
 static int
-il_check_one(il_link_t *link, il_check_call_t *call)
+il_check_one(il_crew_t *crew, il_link_t *link, void *room)
 {
     int                  taken;
     il_check_t           check;
     il_db_args_t         args;
     il_db_rc_e           rc;
     il_db_result_t      *res;
+    il_check_call_t     *call = room;
     il_lookup_verdict_t  v;
 
     il_db_args_init(&args, "I");
@@ -238,14 +187,14 @@ il_check_one(il_link_t *link, il_check_call_t *call)
     taken = (il_check_row(res, &check) == 0);
 
     if (taken) {
-        il_check_hint();
+        il_crew_hint(crew);
         il_check_look(&check, &v, call);
 
         if (!il_check_stopping()) {
             il_check_answer(link, &check, &v);
         }
 
-        il_check_call_free(call);
+        il_outcall_free(&call->out);
     }
 
     il_db_result_free(res);
@@ -254,99 +203,15 @@ il_check_one(il_link_t *link, il_check_call_t *call)
 }
 
 
-static void *
-il_check_main(void *arg)
-{
-    int               first;
-    il_link_t         link;
-    il_check_call_t  *call;
-
-    first = (arg != NULL);
-
-    call = malloc(sizeof(il_check_call_t));
-    if (call == NULL) {
-        il_log(IL_LOG_ERROR, "look-ups: out of memory");
-        return NULL;
-    }
-
-    il_link_init(&link, &il_srv.conf, "interlockd check");
-
-    while (il_check_sleep(first) == 0) {
-        while (!il_check_stopping() && il_link_up(&link) == 0
-               && il_check_one(&link, call))
-        {
-            /* void */
-        }
-    }
-
-    il_link_close(&link);
-    free(call);
-
-    return NULL;
-}
-
-
 int
 il_check_start(void)
 {
-    size_t              n;
-    pthread_condattr_t  attr;
-
-    n = (size_t) il_srv.conf.check_threads;
-
-    if (n == 0) {
-        return 0;
-    }
-
-    if (il_check_http_init() != 0
-        || pthread_condattr_init(&attr) != 0
-        || pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) != 0
-        || pthread_cond_init(&il_checks.wake, &attr) != 0)
-    {
-        return -1;
-    }
-
-    (void) pthread_condattr_destroy(&attr);
-
-    il_checks.max = n;
-    il_checks.threads = calloc(n, sizeof(pthread_t));
-    if (il_checks.threads == NULL) {
-        return -1;
-    }
-
-    while (il_checks.n < n) {
-        if (pthread_create(&il_checks.threads[il_checks.n], NULL,
-                           il_check_main, il_checks.n == 0 ? &il_checks : NULL)
-            != 0)
-        {
-            return -1;
-        }
-
-        il_checks.n++;
-    }
-
-    return 0;
+    return il_crew_start(&il_checks, (size_t) il_srv.conf.check_threads);
 }
 
 
 void
 il_check_stop(void)
 {
-    size_t  i;
-
-    if (il_checks.threads == NULL) {
-        return;
-    }
-
-    (void) pthread_mutex_lock(&il_checks.lock);
-    __atomic_store_n(&il_checks.stop, 1, __ATOMIC_RELAXED);
-    (void) pthread_cond_broadcast(&il_checks.wake);
-    (void) pthread_mutex_unlock(&il_checks.lock);
-
-    for (i = 0; i < il_checks.n; i++) {
-        (void) pthread_join(il_checks.threads[i], NULL);
-    }
-
-    free(il_checks.threads);
-    il_check_http_free();
+    il_crew_stop(&il_checks);
 }

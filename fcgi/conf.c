@@ -80,6 +80,12 @@ static const il_conf_setting_t  il_conf_settings[] = {
     { "check_secrets_dir", IL_CONF_TEXT, il_conf_at(check_secrets_dir), "",
       0, 0 },
     { "check_ca", IL_CONF_TEXT, il_conf_at(check_ca), "", 0, 0 },
+    { "alert_threads", IL_CONF_NUMBER, il_conf_at(alert_threads), "2", 0, 64 },
+    { "alert_hosts", IL_CONF_TEXT, il_conf_at(alert_hosts), "", 0, 0 },
+    { "alert_private", IL_CONF_TEXT, il_conf_at(alert_private), "", 0, 0 },
+    { "alert_secrets_dir", IL_CONF_TEXT, il_conf_at(alert_secrets_dir), "",
+      0, 0 },
+    { "alert_ca", IL_CONF_TEXT, il_conf_at(alert_ca), "", 0, 0 },
     { "core_dumps", IL_CONF_FLAG, il_conf_at(core_dumps), "off", 0, 1 },
     { NULL, IL_CONF_TEXT, 0, NULL, 0, 0 }
 };

@@ -30,8 +30,14 @@ typedef struct {
     char     *check_secrets_dir;    /* of headers of look-ups, or "" */
     char     *check_ca;             /* a file of certificates, or "" */
 
+    char     *alert_hosts;          /* that alerts may be sent to; so on */
+    char     *alert_private;
+    char     *alert_secrets_dir;    /* that alerts are signed with, or "" */
+    char     *alert_ca;
+
     int64_t   threads;
     int64_t   check_threads;        /* look-ups under way at most */
+    int64_t   alert_threads;        /* events being sent at most */
     int64_t   max_body;             /* bytes */
     int64_t   submit_connections;
     int64_t   claim_connections;

@@ -15,6 +15,7 @@
 
 #include <sodium.h>
 
+#include "alert.h"
 #include "check.h"
 #include "fcgx.h"
 #include "log.h"
@@ -142,6 +143,7 @@ il_main_conf(il_args_t *args, int argc, char **argv)
 
     if (il_conf_check(&il_srv.conf, err, sizeof(err)) != 0
         || il_check_conf(&il_srv.conf, err, sizeof(err)) != 0
+        || il_alert_conf(&il_srv.conf, err, sizeof(err)) != 0
         || il_keys_load(il_srv.conf.keys_dir, err, sizeof(err)) != 0)
     {
         (void) fprintf(stderr, "interlockd: %s\n", err);
@@ -242,7 +244,9 @@ il_main_start(void)
            && il_work_start((size_t) conf->threads) == 0
            && il_notify_start() == 0
            && il_sweep_start() == 0
-           && il_check_start() == 0 ? 0 : -1;
+           && il_outcall_init() == 0
+           && il_check_start() == 0
+           && il_alert_start() == 0 ? 0 : -1;
 }
 
 
@@ -255,6 +259,7 @@ il_main_stop(void)
     il_lane_hurry();
     il_sweep_stop();
     il_check_stop();
+    il_alert_stop();
 
     il_lane_stop(&il_srv.submit);
     il_lane_stop(&il_srv.submit_slow);
@@ -272,6 +277,7 @@ il_main_stop(void)
     il_park_free();
     il_health_free();
     il_metrics_free();
+    il_outcall_end();
 }
 
 

@@ -89,7 +89,9 @@ static const il_family_t  il_families[] = {
       "Messages to and from the other interlockds of the database.",
       { "direction", NULL, NULL }, NULL },
     { "checks_total", "Look-ups over HTTP, by what they said and settled.",
-      { "subject", "answer", "outcome" }, NULL }
+      { "subject", "answer", "outcome" }, NULL },
+    { "alert_deliveries_total", "Events of alerts, by what became of a try.",
+      { "alert", "outcome", NULL }, NULL }
 };
 
 
@@ -117,6 +119,10 @@ static const struct {
       "When work of a schedule was last completed." },
     { "schedule_skips_in_row",
       "Slots of a schedule skipped one after the other, up to now." },
+    { "kind_paused", "1 for each kind whose claims are paused." },
+    { "source_paused", "1 for each source whose requests are paused." },
+    { "alert_states", "What an alert was told of that is not over." },
+    { "alert_deliveries_pending", "Events that their alert has not taken." },
     { "recovery_troubles", "Lost attempts that could not be recovered yet." },
     { NULL, NULL }
 };

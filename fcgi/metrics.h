@@ -29,6 +29,7 @@ typedef enum {
     IL_MT_JOBS_EXPIRED,            /* kind */
     IL_MT_NOTIFY,                  /* direction */
     IL_MT_CHECKS,                  /* subject, answer, outcome */
+    IL_MT_ALERTS,                  /* alert, outcome */
     IL_MT_MAX
 } il_metric_e;
 

@@ -109,6 +109,13 @@ static const il_route_t  il_routes[] = {
     { IL_M_POST, "/v1/gaps/{}/approve", IL_ROLE_OPERATOR, il_gap_approve },
     { IL_M_POST, "/v1/gaps/{}/dismiss", IL_ROLE_OPERATOR, il_gap_dismiss },
 
+    { IL_M_GET, "/v1/alerts", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_alert_list },
+    { IL_M_GET, "/v1/alerts/{}", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_alert_get },
+    { IL_M_PUT, "/v1/alerts/{}", IL_ROLE_OPERATOR, il_alert_put },
+    { IL_M_DELETE, "/v1/alerts/{}", IL_ROLE_OPERATOR, il_alert_delete },
+
     { IL_M_GET, "/metrics", IL_ACCESS_NONE, il_health_metrics },
     { IL_M_GET, "/livez", IL_ACCESS_NONE, il_health_live },
     { IL_M_GET, "/readyz", IL_ACCESS_NONE, il_health_ready },

@@ -25,6 +25,7 @@
 #define IL_LIMITS_LIMIT   2000
 #define IL_CHECKS_LIMIT   200
 #define IL_EFFECTS_LIMIT  200
+#define IL_ALERTS_LIMIT   500
 #define IL_SLOTS_LIMIT    500
 #define IL_GAPS_LIMIT     500
 #define IL_PASSES_MAX     20
@@ -131,7 +132,9 @@ static const il_sweep_t  il_sweeps[] = {
       IL_CHECKS_LIMIT, "look-ups that no worker answered", IL_MT_MAX, NULL },
     { "select * from interlock.gap_scan($1)", IL_GAPS_LIMIT, SIZE_MAX,
       "gaps opened: slots whose work is not done after its grace time",
-      IL_MT_MAX, "opened" }
+      IL_MT_MAX, "opened" },
+    { "select * from interlock.alert_scan($1)", IL_ALERTS_LIMIT, SIZE_MAX,
+      "events for alerts", IL_MT_MAX, "events" }
 };
 
 

@@ -3,7 +3,7 @@
 -- that each is told once, under one id.
 
 -- alert_scan(limit): who: the sweep of every interlockd, each second, and
--- again at once while it returns a row.
+-- again at once while a row says that there is more.
 -- Looks at those tenants that were not looked at within the last second: at
 -- what triggers have noted since (jobs, effects, gaps; at most limit of it),
 -- at skips and pauses, and every 5 s at the age of queues and at what has
@@ -12,7 +12,7 @@
 -- holds, until its end; alerts' rows.
 -- Answers: one row a tenant of which something is told.
 create or replace function interlock.alert_scan(p_limit int)
-returns table (tenant int, events int)
+returns table (tenant int, events int, more boolean)
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
 set enable_seqscan = off
@@ -55,6 +55,7 @@ begin
         if v_n > 0 or v_read >= p_limit then
             tenant := r.tenant;
             events := v_n;
+            more := v_read >= p_limit;
             return next;
         end if;
     end loop;

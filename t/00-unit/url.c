@@ -300,6 +300,19 @@ test_hosts(void **state)
     assert_false(il_hosts_valid(il_cstr("*.example"), &bad));
     assert_false(il_hosts_valid(il_cstr("10.0.0.0/8"), &bad));
     assert_false(il_hosts_valid(il_cstr("a:b"), &bad));
+
+    /* any port of a host */
+    assert_true(il_hosts_valid(il_cstr("a.example:*, [::1]:* 10.0.0.1:*"),
+                               &bad));
+    assert_false(il_hosts_valid(il_cstr("a:80:*"), &bad));
+    assert_false(il_hosts_valid(il_cstr("[::1]:80:*"), &bad));
+    assert_false(il_hosts_valid(il_cstr(":*"), &bad));
+    assert_false(il_hosts_valid(il_cstr("*:*"), &bad));
+    assert_true(listed("a.example:*", "http://a.example:8123/"));
+    assert_true(listed("a.example:*", "https://a.example/"));
+    assert_true(listed("[::1]:*", "http://[::1]:9/"));
+    assert_false(listed("a.example:*", "http://b.example:8123/"));
+    assert_false(listed("a.example:*", "http://a.example.org/"));
 }
 
 

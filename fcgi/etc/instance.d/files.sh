@@ -4,8 +4,8 @@ create()
 {
     umask 077
     mkdir -p "$DIR" || die "cannot make $DIR"
-    for dir in tokens secrets check-secrets keys log tmp local pids kinds \
-        effect-kinds schedules
+    for dir in tokens secrets check-secrets alert-secrets keys log tmp local \
+        pids kinds effect-kinds schedules
     do
         mkdir -p "$DIR/$dir" || die "cannot make $DIR/$dir"
     done
@@ -125,6 +125,9 @@ db_deadline = 10s
 check_hosts = $outside
 check_private = $outside
 check_secrets_dir = $DIR/check-secrets
+alert_hosts = 127.0.0.1:* localhost:* [::1]:*
+alert_private = 127.0.0.1:* localhost:* [::1]:*
+alert_secrets_dir = $DIR/alert-secrets
 END
         cat "$DIR/local/interlockd.conf"
     } >"$DIR/interlockd.conf"

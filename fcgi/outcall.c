@@ -1,6 +1,6 @@
 /*
- * check_http.c: the one file that touches libcurl: a single bounded request
- * over HTTP.
+ * outcall.c: the one file that touches libcurl: a single bounded request over
+ * HTTP.
  *
  * Nothing of the environment has a say (no proxy, .netrc, cookies or cached
  * names), every socket's address is judged when it is opened, so that a name
@@ -15,40 +15,42 @@
 #include <sys/socket.h>
 
 #include <curl/curl.h>
+#include <sodium.h>
 
 #include "buf.h"
-#include "check.h"
 #include "il_addr.h"
+#include "outcall.h"
 
 
-#define IL_CHECK_HEADERS_MAX  65536
+#define IL_OUTCALL_HEADERS_MAX  65536
 
 
 typedef struct {
-    il_check_call_t  *call;
-    int               private;      /* this host may be a private address */
-    int               refused;      /* an address was */
-    int               large;
-    size_t            headers;
-} il_check_state_t;
+    const il_outrules_t  *rules;
+    il_outcall_t         *call;
+    int                   private;  /* this host may be a private address */
+    int                   refused;  /* an address was */
+    int                   large;
+    size_t                headers;
+} il_outcall_state_t;
 
 
 int
-il_check_http_init(void)
+il_outcall_init(void)
 {
     return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? 0 : -1;
 }
 
 
 void
-il_check_http_free(void)
+il_outcall_end(void)
 {
     curl_global_cleanup();
 }
 
 
 static il_addr_class_e
-il_check_class(const struct curl_sockaddr *address)
+il_outcall_class(const struct curl_sockaddr *address)
 {
     const char          *raw;
     struct sockaddr_in   in;
@@ -71,13 +73,13 @@ il_check_class(const struct curl_sockaddr *address)
 
 
 static curl_socket_t
-il_check_open(void *data, curlsocktype purpose, struct curl_sockaddr *address)
+il_outcall_open(void *data, curlsocktype purpose, struct curl_sockaddr *address)
 {
     il_addr_class_e    class;
-    il_check_state_t  *s;
+    il_outcall_state_t  *s;
 
     s = data;
-    class = il_check_class(address);
+    class = il_outcall_class(address);
 
     if (purpose != CURLSOCKTYPE_IPCXN || class == IL_ADDR_NEVER
         || (class == IL_ADDR_PRIVATE && !s->private))
@@ -92,16 +94,16 @@ il_check_open(void *data, curlsocktype purpose, struct curl_sockaddr *address)
 
 
 static size_t
-il_check_body(char *data, size_t size, size_t n, void *arg)
+il_outcall_body(char *data, size_t size, size_t n, void *arg)
 {
-    il_check_call_t   *call;
-    il_check_state_t  *s;
+    il_outcall_t   *call;
+    il_outcall_state_t  *s;
 
     s = arg;
     call = s->call;
     n *= size;
 
-    if (n > IL_CHECK_BODY_MAX - call->answer_len) {
+    if (n > IL_OUTCALL_BODY_MAX - call->answer_len) {
         s->large = 1;
         return 0;
     }
@@ -114,16 +116,16 @@ il_check_body(char *data, size_t size, size_t n, void *arg)
 
 
 static size_t
-il_check_header(char *data, size_t size, size_t n, void *arg)
+il_outcall_head(char *data, size_t size, size_t n, void *arg)
 {
-    il_check_state_t  *s;
+    il_outcall_state_t  *s;
 
     (void) data;
 
     s = arg;
     s->headers += size * n;
 
-    if (s->headers > IL_CHECK_HEADERS_MAX) {
+    if (s->headers > IL_OUTCALL_HEADERS_MAX) {
         s->large = 1;
         return 0;
     }
@@ -133,27 +135,27 @@ il_check_header(char *data, size_t size, size_t n, void *arg)
 
 
 static int
-il_check_progress(void *arg, curl_off_t dl_total, curl_off_t dl_now,
+il_outcall_progress(void *arg, curl_off_t dl_total, curl_off_t dl_now,
     curl_off_t ul_total, curl_off_t ul_now)
 {
-    (void) arg;
+    il_outcall_state_t  *s = arg;
+
     (void) dl_total;
     (void) dl_now;
     (void) ul_total;
     (void) ul_now;
 
-    return il_check_stopping();
+    return s->rules->stopping();
 }
 
 
 /* The callbacks' types are checked by curl's own macros in typecheck-gcc.h. */
 
 static int
-il_check_setup(CURL *curl, const il_conf_t *conf, il_check_state_t *s,
-    long left)
+il_outcall_setup(CURL *curl, il_outcall_state_t *s, long left)
 {
     int               rc;
-    il_check_call_t  *call;
+    il_outcall_t  *call;
 
     call = s->call;
     rc = 0;
@@ -172,22 +174,23 @@ il_check_setup(CURL *curl, const il_conf_t *conf, il_check_state_t *s,
     il_set(CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
     il_set(CURLOPT_TIMEOUT_MS, left);
     il_set(CURLOPT_CONNECTTIMEOUT_MS, left);
-    il_set(CURLOPT_USERAGENT, "interlock-check");
+    il_set(CURLOPT_USERAGENT, s->rules->agent);
     il_set(CURLOPT_HTTPHEADER, call->headers);
     il_set(CURLOPT_SSL_VERIFYPEER, 1L);
     il_set(CURLOPT_SSL_VERIFYHOST, 2L);
     il_set(CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
-    il_set(CURLOPT_OPENSOCKETFUNCTION, il_check_open);
+    il_set(CURLOPT_OPENSOCKETFUNCTION, il_outcall_open);
     il_set(CURLOPT_OPENSOCKETDATA, s);
-    il_set(CURLOPT_WRITEFUNCTION, il_check_body);
+    il_set(CURLOPT_WRITEFUNCTION, il_outcall_body);
     il_set(CURLOPT_WRITEDATA, s);
-    il_set(CURLOPT_HEADERFUNCTION, il_check_header);
+    il_set(CURLOPT_HEADERFUNCTION, il_outcall_head);
     il_set(CURLOPT_HEADERDATA, s);
     il_set(CURLOPT_NOPROGRESS, 0L);
-    il_set(CURLOPT_XFERINFOFUNCTION, il_check_progress);
+    il_set(CURLOPT_XFERINFOFUNCTION, il_outcall_progress);
+    il_set(CURLOPT_XFERINFODATA, s);
 
-    if (conf->check_ca[0] != '\0') {
-        il_set(CURLOPT_CAINFO, conf->check_ca);
+    if (s->rules->ca[0] != '\0') {
+        il_set(CURLOPT_CAINFO, s->rules->ca);
         il_set(CURLOPT_CAPATH, NULL);
     }
 
@@ -196,8 +199,8 @@ il_check_setup(CURL *curl, const il_conf_t *conf, il_check_state_t *s,
 
     } else if (call->post) {
         il_set(CURLOPT_POST, 1L);
-        il_set(CURLOPT_POSTFIELDS, call->body);
-        il_set(CURLOPT_POSTFIELDSIZE, (long) call->body_len);
+        il_set(CURLOPT_POSTFIELDS, call->body.data);
+        il_set(CURLOPT_POSTFIELDSIZE, (long) call->body.len);
 
     } else {
         il_set(CURLOPT_HTTPGET, 1L);
@@ -212,10 +215,10 @@ il_check_setup(CURL *curl, const il_conf_t *conf, il_check_state_t *s,
 /* Why it came to nothing, without anything of the answer or the request. */
 
 static void
-il_check_failed(il_check_state_t *s, CURLcode code)
+il_outcall_failed(il_outcall_state_t *s, CURLcode code)
 {
     const char       *text;
-    il_check_call_t  *call;
+    il_outcall_t  *call;
 
     call = s->call;
 
@@ -239,7 +242,7 @@ il_check_failed(il_check_state_t *s, CURLcode code)
 /* One request.  1 and call->url changed: a redirect; 0: an answer; -1. */
 
 static int
-il_check_hop(const il_conf_t *conf, il_check_call_t *call)
+il_outcall_hop(const il_outrules_t *rules, il_outcall_t *call)
 {
     int                rc;
     char              *to;
@@ -248,7 +251,7 @@ il_check_hop(const il_conf_t *conf, il_check_call_t *call)
     int64_t            left;
     CURLcode           code;
     il_url_t           next;
-    il_check_state_t   s;
+    il_outcall_state_t   s;
 
     left = call->deadline - il_now_ms();
     if (left <= 0) {
@@ -258,12 +261,13 @@ il_check_hop(const il_conf_t *conf, il_check_call_t *call)
     }
 
     memset(&s, 0, sizeof(s));
+    s.rules = rules;
     s.call = call;
-    s.private = il_hosts_match(il_cstr(conf->check_private), &call->parsed);
+    s.private = il_hosts_match(il_cstr(rules->private), &call->parsed);
     call->answer_len = 0;
 
     curl = curl_easy_init();
-    if (curl == NULL || il_check_setup(curl, conf, &s, (long) left) != 0) {
+    if (curl == NULL || il_outcall_setup(curl, &s, (long) left) != 0) {
         curl_easy_cleanup(curl);
         (void) snprintf(call->why, sizeof(call->why), "out of memory");
         return -1;
@@ -279,14 +283,14 @@ il_check_hop(const il_conf_t *conf, il_check_call_t *call)
            != CURLE_OK
         || curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &to) != CURLE_OK)
     {
-        il_check_failed(&s, code);
+        il_outcall_failed(&s, code);
         rc = -1;
 
     } else if (to != NULL && status >= 300 && status < 400) {
 
         /* judged as the first one was, and no other host's */
 
-        if (call->post || il_check_url(conf, il_cstr(to), &next, call->why,
+        if (call->post || il_outcall_url(rules, il_cstr(to), &next, call->why,
                                        sizeof(call->why)) != 0
             || !il_url_same_host(&next, &call->parsed))
         {
@@ -297,7 +301,7 @@ il_check_hop(const il_conf_t *conf, il_check_call_t *call)
 
         } else {
             (void) snprintf(call->url, sizeof(call->url), "%s", to);
-            rc = il_check_url(conf, il_cstr(call->url), &call->parsed,
+            rc = il_outcall_url(rules, il_cstr(call->url), &call->parsed,
                               call->why, sizeof(call->why)) == 0 ? 1 : -1;
         }
     }
@@ -310,19 +314,19 @@ il_check_hop(const il_conf_t *conf, il_check_call_t *call)
 
 
 int
-il_check_http(const il_conf_t *conf, il_check_call_t *call)
+il_outcall(const il_outrules_t *rules, il_outcall_t *call)
 {
     int       rc;
     unsigned  hops;
 
-    call->answer = malloc(IL_CHECK_BODY_MAX);
+    call->answer = malloc(IL_OUTCALL_BODY_MAX);
     if (call->answer == NULL) {
         (void) snprintf(call->why, sizeof(call->why), "out of memory");
         return -1;
     }
 
-    for (hops = 0; hops <= IL_CHECK_HOPS_MAX; hops++) {
-        rc = il_check_hop(conf, call);
+    for (hops = 0; hops <= IL_OUTCALL_HOPS_MAX; hops++) {
+        rc = il_outcall_hop(rules, call);
 
         if (rc != 1) {
             return rc;
@@ -330,7 +334,40 @@ il_check_http(const il_conf_t *conf, il_check_call_t *call)
     }
 
     (void) snprintf(call->why, sizeof(call->why), "more than %d redirects",
-                    IL_CHECK_HOPS_MAX);
+                    IL_OUTCALL_HOPS_MAX);
 
     return -1;
+}
+
+
+int
+il_outcall_header(il_outcall_t *call, const char *line)
+{
+    struct curl_slist  *more;
+
+    more = curl_slist_append(call->headers, line);
+    if (more == NULL) {
+        (void) snprintf(call->why, sizeof(call->why), "out of memory");
+        return -1;
+    }
+
+    call->headers = more;
+
+    return 0;
+}
+
+
+void
+il_outcall_free(il_outcall_t *call)
+{
+    struct curl_slist  *h;
+
+    for (h = call->headers; h != NULL; h = h->next) {
+        sodium_memzero(h->data, strlen(h->data));
+    }
+
+    curl_slist_free_all(call->headers);
+    call->headers = NULL;
+    free(call->answer);
+    call->answer = NULL;
 }
