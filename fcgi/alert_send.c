@@ -201,11 +201,10 @@ il_alert_send(const il_alert_t *a, il_outcall_t *call)
         return 0;
     }
 
+    /* who answers 200 and then goes away has taken it all the same */
+
     if (il_outcall(&rules, call) != 0) {
-
-        /* an answer with a redirect is an answer */
-
-        return call->status >= 300 && call->status < 400 ? call->status : 0;
+        return call->status;
     }
 
     if (call->status < 200 || call->status > 299) {

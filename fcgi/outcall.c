@@ -73,9 +73,10 @@ il_outcall_class(const struct curl_sockaddr *address)
 
 
 static curl_socket_t
-il_outcall_open(void *data, curlsocktype purpose, struct curl_sockaddr *address)
+il_outcall_open(void *data, curlsocktype purpose,
+    struct curl_sockaddr *address)
 {
-    il_addr_class_e    class;
+    il_addr_class_e      class;
     il_outcall_state_t  *s;
 
     s = data;
@@ -96,7 +97,7 @@ il_outcall_open(void *data, curlsocktype purpose, struct curl_sockaddr *address)
 static size_t
 il_outcall_body(char *data, size_t size, size_t n, void *arg)
 {
-    il_outcall_t   *call;
+    il_outcall_t        *call;
     il_outcall_state_t  *s;
 
     s = arg;
@@ -154,7 +155,7 @@ il_outcall_progress(void *arg, curl_off_t dl_total, curl_off_t dl_now,
 static int
 il_outcall_setup(CURL *curl, il_outcall_state_t *s, long left)
 {
-    int               rc;
+    int            rc;
     il_outcall_t  *call;
 
     call = s->call;
@@ -217,7 +218,7 @@ il_outcall_setup(CURL *curl, il_outcall_state_t *s, long left)
 static void
 il_outcall_failed(il_outcall_state_t *s, CURLcode code)
 {
-    const char       *text;
+    const char    *text;
     il_outcall_t  *call;
 
     call = s->call;
@@ -244,13 +245,13 @@ il_outcall_failed(il_outcall_state_t *s, CURLcode code)
 static int
 il_outcall_hop(const il_outrules_t *rules, il_outcall_t *call)
 {
-    int                rc;
-    char              *to;
-    long               status;
-    CURL              *curl;
-    int64_t            left;
-    CURLcode           code;
-    il_url_t           next;
+    int                  rc;
+    char                *to;
+    long                 status;
+    CURL                *curl;
+    int64_t              left;
+    CURLcode             code;
+    il_url_t             next;
     il_outcall_state_t   s;
 
     left = call->deadline - il_now_ms();
@@ -278,9 +279,10 @@ il_outcall_hop(const il_outrules_t *rules, il_outcall_t *call)
     to = NULL;
     status = 0;
 
-    if (code != CURLE_OK || s.refused
-        || curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status)
-           != CURLE_OK
+    /* there may be a status without the rest of an answer */
+
+    if (curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK
+        || code != CURLE_OK || s.refused
         || curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &to) != CURLE_OK)
     {
         il_outcall_failed(&s, code);
@@ -290,8 +292,9 @@ il_outcall_hop(const il_outrules_t *rules, il_outcall_t *call)
 
         /* judged as the first one was, and no other host's */
 
-        if (call->post || il_outcall_url(rules, il_cstr(to), &next, call->why,
-                                       sizeof(call->why)) != 0
+        if (call->post
+            || il_outcall_url(rules, il_cstr(to), &next, call->why,
+                              sizeof(call->why)) != 0
             || !il_url_same_host(&next, &call->parsed))
         {
             (void) snprintf(call->why, sizeof(call->why), "status %ld, a "
@@ -302,7 +305,7 @@ il_outcall_hop(const il_outrules_t *rules, il_outcall_t *call)
         } else {
             (void) snprintf(call->url, sizeof(call->url), "%s", to);
             rc = il_outcall_url(rules, il_cstr(call->url), &call->parsed,
-                              call->why, sizeof(call->why)) == 0 ? 1 : -1;
+                                call->why, sizeof(call->why)) == 0 ? 1 : -1;
         }
     }
 

@@ -74,7 +74,8 @@ int il_outcall_secret(const char *setting, const char *dir, il_str_t name,
 /* Adds a header, "Name: value".  0, or -1 with call->why. */
 int il_outcall_header(il_outcall_t *call, const char *line) IL_MUST_CHECK;
 
-/* Makes the call.  0 and status and answer are set; or -1, call->why. */
+/* Makes the call.  0 and status and answer are set; or -1 and call->why: it
+ * came to nothing, though status is set if the answer had begun (else 0). */
 int il_outcall(const il_outrules_t *rules, il_outcall_t *call) IL_MUST_CHECK;
 
 /* Frees headers and answer. */

@@ -96,8 +96,8 @@ il_outcall_secret(const char *setting, const char *dir, il_str_t name,
         || name.len == 0 || name.data[0] == '.'
         || memchr(name.data, '/', name.len) != NULL)
     {
-        (void) snprintf(why, why_cap, "there is no secret of that name (see %s)",
-                        setting);
+        (void) snprintf(why, why_cap, "there is no secret of that name (see "
+                        "%s)", setting);
         return -1;
     }
 

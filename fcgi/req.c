@@ -411,7 +411,12 @@ il_req_problem_more(il_req_t *r, il_problem_e p, il_str_t detail,
     r->type = "application/problem+json";
     r->out.len = 0;
 
-    if (r->status == 503) {
+    /* a handler may know better when it is worth another try */
+
+    if (r->status == 503
+        && (r->head.len == 0
+            || memmem(r->head.data, r->head.len, "Retry-After:", 12) == NULL))
+    {
         il_req_header(r, "Retry-After", il_cstr("1"));
 
     } else if (r->status == 401) {

@@ -176,3 +176,17 @@ from interlock.gaps g;
 
 grant select on interlock.audit_schedules, interlock.audit_slots,
     interlock.audit_schedule_skips, interlock.audit_gaps to interlock_audit;
+create or replace view interlock.audit_alerts as
+select a.tenant, a.name, a.url, a.conditions, a.kinds, a.schedules,
+    a.secret_file, a.fails, a.last_sent_at, a.last_error, a.created_at,
+    a.updated_at
+from interlock.alerts a;
+
+create or replace view interlock.audit_alert_events as
+select e.tenant, e.id, e.seq, e.alert, e.condition, e.subject, e.state,
+    e.opened_event, e.at, e.body, e.tries, e.delivered_at, e.dropped_at,
+    e.last_status, e.last_error
+from interlock.alert_events e;
+
+grant select on interlock.audit_alerts, interlock.audit_alert_events
+    to interlock_audit;

@@ -263,6 +263,24 @@ call('POST', $batch, { %$sub, body => { jobs => [
 call('POST', '/v1/sources/{name}/resume', { %$op, body => \%why,
     path => '/v1/sources/api/resume' });
 
+my $alert = '/v1/alerts/{name}';
+my %ops = (path => '/v1/alerts/ops');
+my %hook = (url => 'http://127.0.0.1:' . ($i->port + 1) . '/hook',
+    secret => 'whsec_' . 'c2VjcmV0' x 4);
+call('PUT', $alert, { %$op, %ops, body => \%hook });
+call('PUT', $alert, { %$op, %ops, body => { conditions => ['failed', 'gap'],
+    kinds => ['dead'], schedules => undef, secret => '@ops' } });
+call('PUT', $alert, { %$op, %ops, body => { %hook, %$_ } })
+    for { url => 'http://hooks.example/' }, { secret => 'x' }, { colour => 1 };
+call('PUT', $alert, { %$_, %ops, body => \%hook }) for $sub, {};
+call('GET', '/v1/alerts', $_) for $op, $sub, {};
+$i->psql("select interlock.alert_set(a, true, 'failed', 'job:x', 'dead', null, "
+    . "'dead:1', clock_timestamp(), null) from interlock.alerts a");
+for my $method (qw(GET DELETE)) {
+    call($method, $alert, { %$_, %ops }) for $op, $sub, {};
+    call($method, $alert, { %$op, path => '/v1/alerts/nosuch' });
+}
+
 my $publish = '/v1/works/{work_key}/publish';
 my %pub = (path => "/v1/works/$key/publish");
 call('POST', $publish, { %$op, %pub,
