@@ -229,12 +229,13 @@ sub schedule {
 
     my $res = op(PUT => "/v1/schedules/$name", { cron => '* * * * *',
         zone => 'UTC', kind => 'tell', work_key => "$name:{subject}:{date}",
-        subjects => ['x'], start => rfc($at), end => rfc($at + 1), %more });
+        subjects => ['x'], grace => 1, start => rfc($at), end => rfc($at + 1), %more });
     is($res->{status}, 200, "schedule $name") or diag($res->{body});
     return $res->{json};
 }
 
-my %old = map { $_ => schedule($_) } qw(by-hand moved renamed deleted plain);
+my %old = map { $_ => schedule($_) } qw(by-hand moved renamed deleted plain
+    spoiled);
 is($_->{next_at}, rfc($at) =~ s/Z/.000Z/r, "$_->{name} is due") for
     values %old;
 
@@ -257,19 +258,82 @@ is(op(DELETE => '/v1/schedules/deleted')->{status}, 204, 'deleted');
 
 $i->wait_for(sub {
     one("select count(*) from interlock.slots where schedule in ('by-hand',"
-        . " 'renamed', 'plain')") >= 3;
+        . " 'renamed', 'plain', 'spoiled')") >= 4;
 }, 140, 'the slots that are left');
 # whoever was at it has gone on
 $db->do('select * from interlock.schedule_scan(100)') for 1 .. 3;
 
 is_deeply([ map { "@$_" } $db->do("select schedule, subject, state from"
     . " interlock.slots where schedule <> 'bills' order by 1, 2") ],
-    [ 'by-hand x admitted', 'plain x admitted', 'renamed y admitted' ],
+    [ 'by-hand x admitted', 'plain x admitted', 'renamed y admitted',
+      'spoiled x admitted' ],
     'each has fired once, by its present definition');
 is(one("select count(*) from interlock.requests where idempotency_key like"
-    . " 'slot:%'"), 3, 'and asked once');
+    . " 'slot:%'"), 4, 'and asked once');
 isnt(one("select job_id from interlock.slots where schedule = 'by-hand'"),
     $mine, 'the slot has a job of its own beside that of the run by hand');
+
+
+# --- and what is not done is a gap ------------------------------------------------
+
+sub gaps {
+    my ($state) = @_;
+
+    return { map { $_->{schedule} => $_ } @{ op(GET => '/v1/gaps?state='
+        . $state)->{json}{items} } };
+}
+
+my $open = $i->wait_for(sub {
+    my $all = gaps('open');
+    keys %$all == 4 && $all;
+}, 60, 'four gaps');
+is_deeply([ sort keys %$open ], [qw(by-hand plain renamed
+    spoiled)],
+    'nobody has worked on them');
+is($open->{plain}{business_date}, $date, 'of that date');
+ok($open->{plain}{why}, "why: $open->{plain}{why}");
+is($i->metrics->{'interlock_schedule_gaps{schedule="plain",tenant="demo"}'},
+    1, 'counted');
+
+is(op(POST => "/v1/gaps/$open->{plain}{gap_id}/dismiss", \%who)->{json}{state},
+    'dismissed', 'one is dismissed');
+is(op(POST => "/v1/gaps/$open->{plain}{gap_id}/$_", \%who)->{json}{type},
+    'https://interlock.invalid/problems/gap-closed', "then no $_")
+    for qw(approve dismiss);
+is(op(POST => "/v1/gaps/$open->{renamed}{gap_id}/approve", \%who)->{status},
+    409, 'what is under way is not run again');
+
+# Both kinds of end: done, the gap closes by itself; failed, it is run again.
+my %end = ('renamed:y' => 'complete', 'plain:x' => 'complete',
+    'by-hand:x' => 'complete', 'spoiled:x' => 'fail');
+my $until = time + 30;
+while (%end && time < $until) {
+    my $got = $i->http(POST => '/v1/leases', { token => 'worker', body => {
+        worker => 'w', kinds => ['tell'], max => 10, wait => 2 } });
+    for my $lease (@{ $got->{json}{leases} }) {
+        my ($what) = $lease->{work_key} =~ /^(.*):/;
+        my $call = delete $end{$what} // 'complete';
+        my $res = post("/v1/lease/$call", $lease->{owner_token},
+            $call eq 'fail' ? { error => 'no paper',
+                retryable => JSON::PP::false } : {});
+        is($res->{status}, 200, "$what: $call") or diag($res->{body});
+    }
+}
+$i->wait_for(sub { gaps('closed')->{renamed} }, 60, 'a gap to close');
+is(gaps('closed')->{renamed}{gap_id}, $open->{renamed}{gap_id},
+    'what is done closes its gap');
+ok(gaps('dismissed')->{plain}, 'what was dismissed stays so');
+
+my $gap = $open->{spoiled};
+my $again = op(POST => "/v1/gaps/$gap->{gap_id}/approve", \%who);
+is($again->{status}, 200, 'what has failed is run again')
+    or diag($again->{body});
+is($again->{json}{state}, 'approved', 'approved');
+is($again->{json}{requested_by}, 'dana', 'by whom');
+my $job = $i->http(GET => "/v1/jobs/$again->{json}{job_id}",
+    { token => 'auditor' })->{json};
+is($job->{status}, 'queued', 'by a job of its own');
+is($job->{work_key}, "spoiled:x:$date", 'of that date');
 
 $i->check_sql;
 
