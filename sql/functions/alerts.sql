@@ -109,15 +109,15 @@ begin
     select count(*) into v_pending from interlock.alert_deliveries d
     where d.tenant = a.tenant and d.alert = a.name;
 
-    return jsonb_build_object('name', a.name, 'url', a.url,
-        'conditions', a.conditions, 'kinds', a.kinds,
+    return interlock.json_more(json_build_object('name', a.name,
+        'url', a.url, 'conditions', a.conditions, 'kinds', a.kinds,
         'schedules', a.schedules, 'open', v_open, 'pending', v_pending,
         'fails', a.fails, 'last_sent_at', interlock.ts(a.last_sent_at),
         'last_error', a.last_error,
         'created_at', interlock.ts(a.created_at),
-        'updated_at', interlock.ts(a.updated_at))
-        || case when a.secret_file is null then '{}'::jsonb
-           else jsonb_build_object('secret', '@' || a.secret_file) end;
+        'updated_at', interlock.ts(a.updated_at))::text,
+        case when a.secret_file is not null
+        then json_build_object('secret', '@' || a.secret_file)::text end);
 end
 $$;
 
@@ -257,6 +257,17 @@ begin
 end
 $$;
 
+-- json_more(a, b): the members of two JSON objects, neither of them empty, as
+-- text; b may be null.
+create or replace function interlock.json_more(a text, b text)
+returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+    select case when b is null then a
+        else left(a, -1) || ', ' || substr(b, 2) end
+$$;
+
 -- text_array(json): an array of strings as such; null for null.
 create or replace function interlock.text_array(p_value json)
 returns text[]
@@ -290,16 +301,16 @@ begin
     end if;
 
     return query
-    select (interlock.alert_doc(a)::jsonb || jsonb_build_object(
+    select interlock.json_more(interlock.alert_doc(a), json_build_object(
         'states', coalesce((
-            select jsonb_agg(jsonb_build_object('condition', s.condition,
+            select json_agg(json_build_object('condition', s.condition,
                 'subject', s.subject, 'since', interlock.ts(s.since),
                 'event_id', s.event_id) order by s.condition, s.subject)
             from (select x.* from interlock.alert_states x
                   where x.tenant = p_tenant and x.alert = p_name
                   order by x.condition, x.subject limit 100) s), '[]'),
         'events', coalesce((
-            select jsonb_agg(jsonb_build_object('event_id', e.id,
+            select json_agg(json_build_object('event_id', e.id,
                 'condition', e.condition, 'subject', e.subject,
                 'state', e.state, 'at', interlock.ts(e.at),
                 'tries', e.tries,
@@ -309,7 +320,7 @@ begin
                 order by e.seq desc)
             from (select x.* from interlock.alert_events x
                   where x.tenant = p_tenant and x.alert = p_name
-                  order by x.seq desc limit 100) e), '[]')))::text;
+                  order by x.seq desc limit 100) e), '[]'))::text);
 end
 $$;
 
@@ -353,9 +364,14 @@ begin
 
     update interlock.alert_events e
     set dropped_at = clock_timestamp(), last_error = 'the alert was deleted'
-    from (select d.event_id from interlock.alert_deliveries d
+    from (select y.tid
+          from interlock.alert_deliveries d
+          cross join lateral (
+              select z.ctid as tid from interlock.alert_events z
+              where z.tenant = d.tenant and z.id = d.event_id
+              limit 1) y
           where d.tenant = p_tenant and d.alert = p_name) x
-    where e.tenant = p_tenant and e.id = x.event_id;
+    where e.ctid = x.tid;
     delete from interlock.alert_deliveries d
     where d.tenant = p_tenant and d.alert = p_name;
 
@@ -366,6 +382,7 @@ $$;
 revoke all on function interlock.alert_conditions() from public;
 revoke all on function interlock.alert_field(text, json) from public;
 revoke all on function interlock.alert_doc(interlock.alerts) from public;
+revoke all on function interlock.json_more(text, text) from public;
 revoke all on function interlock.text_array(json) from public;
 revoke all on function interlock.alert_put(int, text, text) from public;
 revoke all on function interlock.alert_get(int, text) from public;

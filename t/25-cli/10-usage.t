@@ -154,6 +154,9 @@ for my $args (
     [ qw(limit get) ], [ 'limit', 'get', 'x' x 256 ], [ qw(limit put x) ],
     [ qw(limit put x --capacity 0) ], [ qw(limit put x --capacity 1.5) ],
     [ qw(limit put x --start-rate fast) ], [ qw(limit delete) ],
+    [ qw(kind pause k) ], [ qw(kind pause --reason x) ], [ qw(kind resume k) ],
+    [ 'source', 'pause', 'x' x 256, '--reason', 'x' ], [ qw(source resume s) ],
+    [ qw(alert get) ], [ qw(alert put a) ], [ qw(alert delete) ],
     [ 'doctor', '--kind', 'No Kind' ],
     [ qw(submit --kind k --key a:b --priority 101) ],
     [ qw(token create) ], [ qw(token create --tenant t --name n --role r

@@ -253,6 +253,43 @@ $c->psql(q{
     select interlock.schedule_stats();
 });
 
+# Alerts, as all their tables were when the first one was made.
+$c->psql(q{
+    load 'auto_explain';
+    set auto_explain.log_min_duration = 0;
+    set auto_explain.log_nested_statements = on;
+    set plan_cache_mode = force_generic_plan;
+    set jit = off;
+
+    select interlock.alert_put(t.demo(), 'a', '{"url":"https://h/","secret":"@f"}');
+    select t.kind('old', '{"overlap":"allow","alert_at":1,"stop_at":1}');
+    select t.submit('old', 'al:' || x) from generate_series(1, 3) x;
+    set auto_explain.log_min_duration = -1;
+    update interlock.jobs set run_at = run_at - interval '9 s' where kind = 'old';
+    set auto_explain.log_min_duration = 0;
+    select interlock.alert_scan(9);
+    select interlock.resume(t.demo(), 'kind', 'old', 'a', 'b', 1, 'c');
+    select t.take('w', 'old');
+    select t.finish('w', 'fail', p_retryable => false);
+    select t.begin('w', 'al', 'mute');
+    update interlock.alert_scans set next_at = '-infinity', slow_at = '-infinity';
+    select interlock.alert_scan(9);
+    select interlock.alert_answer(array[x.tenant], array[x.event_id], array[x.try], array[503], array['no']) from interlock.alert_take(9) x;
+    set auto_explain.log_min_duration = -1;
+    update interlock.alerts set due_at = '-infinity', hold_until = null;
+    update interlock.alert_deliveries set due_at = '-infinity';
+    set auto_explain.log_min_duration = 0;
+    select interlock.alert_answer(array[x.tenant], array[x.event_id], array[x.try], array[200], array['']) from interlock.alert_take(9) x;
+    select interlock.job_decide(t.demo(), j.id, 'succeed', null, 'a', 'b', 1, 'c') from interlock.jobs j where j.kind = 'old' and j.status = 'failed';
+    update interlock.alert_scans set next_at = '-infinity', slow_at = '-infinity';
+    select interlock.alert_scan(9);
+    select interlock.alert_get(t.demo(), 'a');
+    select interlock.pause(t.demo(), 'source', 'shop', 'a', 'b', 1, 'c');
+    select t.submit('old', 'al:9', source => 'shop');
+    select interlock.source_list(t.demo());
+    select interlock.alert_delete(t.demo(), 'a');
+});
+
 # What may be read whole: the few rows that are live, and what is due.
 my %whole = (
     'leases recover' => 1,         # recovery scans the live attempts

@@ -77,8 +77,8 @@ select is((select count(*)::int from interlock.alerts), 0,
 
 select is((select doc ->> 'conditions' from pg_temp.put('{"url":"https://h/x",
     "secret":"whsec_c2VjcmV0LXRoYXQtaXMtbG9uZy1lbm91Z2gh"}')),
-    '["gap", "check_exhausted", "held", "failed", "skips", "queue_age", '
-    '"stopped"]', 'by default it is told of everything');
+    '["gap","check_exhausted","held","failed","skips","queue_age","stopped"]',
+    'by default it is told of everything');
 select is((select doc ->> 'secret' from pg_temp.put(
     '{"url":"https://h/","secret":"@file"}', 'f')), '@file',
     'the name of a file is shown');
@@ -218,6 +218,37 @@ select is((select string_agg(a.what || ' ' || a.requested_by, ', '
            from interlock.actions a where a.target = 'q'),
     'kind_pause interlock, kind_resume dana, kind_pause interlock, '
     'kind_resume dana', 'each is an action');
+
+-- Schedules: a gap, and slots that are skipped.
+select x.problem from interlock.schedule_put(t.demo(), 'daily', '{
+    "cron":"0 0 1 1 *","zone":"UTC","kind":"k","work_key":"d:{subject}:{date}",
+    "subjects":["x","y"],"grace":60,"skip_alarm":3}') x;
+insert into interlock.gaps (tenant, id, schedule, slot_at, subject,
+    business_date, work_key, since, why, state, opened_at, changed_at)
+select t.demo(), t.rid(900 + ascii(s)), 'daily', '2026-01-01', s,
+    '2026-01-01', 'd:' || s || ':2026-01-01', now(), 'failed', 'open', now(),
+    now()
+from unnest(array['x', 'y']) s;
+select is(pg_temp.told(), 'opened gap gap, opened gap gap',
+    'a gap of each subject');
+select is((pg_temp.data() ->> 'slot_subject', pg_temp.data() ->> 'schedule',
+    pg_temp.data() ->> 'work_key')::text, '(y,daily,d:y:2026-01-01)',
+    'which one');
+update interlock.gaps set state = 'dismissed', requested_by = 'd',
+    reason = 'x'
+where subject = 'x';
+update interlock.gaps set state = 'closed' where subject = 'y';
+select is(pg_temp.told(), 'recovered gap gap, recovered gap gap',
+    'dismissed, and closed');
+select is(pg_temp.data() ->> 'gap_state', 'closed', 'how it ended');
+update interlock.schedules set skips = 2 where name = 'daily';
+select is(pg_temp.told(), null, 'two slots skipped');
+update interlock.schedules set skips = 3 where name = 'daily';
+select is(pg_temp.told(), 'opened skips schedule:daily', 'three in a row');
+update interlock.schedules set skips = 4 where name = 'daily';
+select is(pg_temp.told(), null, 'four');
+update interlock.schedules set skips = 0 where name = 'daily';
+select is(pg_temp.told(), 'recovered skips schedule:daily', 'and one ran');
 
 -- Which kinds.
 select pg_temp.put('{"url":"https://h/","secret":"@f","kinds":["k"],
