@@ -193,7 +193,7 @@ begin
             'paused', s.paused, 'pause_note', s.pause_note,
             'next_at', case when not s.paused then
                 interlock.ts(coalesce(s.slot_at, s.next_at)) end,
-            'skips_in_row', s.skips,
+            'skips_in_row', s.skips, 'trouble', s.trouble,
             'updated_at', interlock.ts(s.updated_at))::text, 2);
 end
 $$;

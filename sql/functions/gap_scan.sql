@@ -99,6 +99,11 @@ begin
         return v_did;
     end if;
 
+    if x.state = 'waiting' and interlock.slot_void(x) is not null then
+        perform interlock.slot_skip(x, interlock.slot_void(x));
+        return v_did;
+    end if;
+
     select * into g from interlock.gaps y
     where y.tenant = p_tenant and y.schedule = p_schedule
         and y.slot_at = p_at and y.subject = p_subject;
@@ -149,6 +154,24 @@ begin
 end
 $$;
 
+-- slot_void(x): why a slot that waits may not fire any more: its schedule was
+-- changed, or deleted; or null.
+create or replace function interlock.slot_void(x interlock.slots)
+returns text
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return (
+        select case when s.deleted then 'deleted'
+            when s.version <> x.version then 'changed' end
+        from interlock.schedules s
+        where s.tenant = x.tenant and s.name = x.schedule);
+end
+$$;
+
 -- gap_open(x, g, since, why, now): a slot is a gap now, where g is what there
 -- is of it so far; true if it was none, or not an open one.
 create or replace function interlock.gap_open(
@@ -186,6 +209,7 @@ $$;
 
 revoke all on function interlock.slot_look(int, text, timestamptz, text)
     from public;
+revoke all on function interlock.slot_void(interlock.slots) from public;
 revoke all on function interlock.gap_open(interlock.slots, interlock.gaps,
     timestamptz, text, timestamptz) from public;
 revoke all on function interlock.gap_scan(int) from public;

@@ -137,14 +137,21 @@ begin
         where s.tenant = p_tenant and s.schedule = g.schedule
             and s.slot_at = g.slot_at and s.subject = g.subject;
 
-        if x.state = 'waiting' then
+        if x.state = 'waiting' and interlock.slot_void(x) is not null then
+            perform interlock.slot_skip(x, interlock.slot_void(x));
+            t.problem := 'gap-closed';
+            t.detail := format('the gap is closed: its schedule was %s',
+                               interlock.slot_void(x));
+        elsif x.state = 'waiting' then
             select * into t from interlock.slot_run_now(x);
         else
             select * into t from interlock.slot_run_again(x, p_requested_by,
                                                           p_reason);
         end if;
-        v_kinds := t.wake_kinds;
-        v_ended := t.ended_jobs;
+        if t.problem is null then
+            v_kinds := t.wake_kinds;
+            v_ended := t.ended_jobs;
+        end if;
     end if;
 
     if t.problem is not null then
@@ -283,7 +290,8 @@ begin
 end
 $$;
 
--- slot_run_now(x): submits a slot that waits; helper of gap_approve.
+-- slot_run_now(x): submits a slot that waits; helper of gap_approve.  Where
+-- there is still no room it is tried again like any other.
 create or replace function interlock.slot_run_now(
     x interlock.slots, out problem text, out detail text,
     out retry_after int, out wake_kinds text[], out ended_jobs uuid[])
@@ -294,26 +302,11 @@ declare
     v  interlock.schedule_versions;
     b  interlock.slot_try;
     a  interlock.submit_answer;
-    y  interlock.slots;
 begin
     v := interlock.schedule_version(x.tenant, x.schedule, x.version);
     b := interlock.slot_try_of(x, v);
     a := (interlock.batch_submit(array[b]))[1];
-    y := interlock.slot_after(b, a);
-
-    -- Approved, it is tried again like any other that waits for room; under
-    -- its present version only.
-    if y.state = 'waiting' and not exists (
-        select from interlock.schedules s
-        where s.tenant = x.tenant and s.name = x.schedule
-            and s.version = x.version and not s.deleted)
-    then
-        problem := coalesce(a.problem, 'busy');
-        detail := coalesce(a.detail, 'try again');
-        retry_after := a.retry_after;
-    else
-        perform interlock.slot_moved(y);
-    end if;
+    perform interlock.slot_moved(interlock.slot_after(b, a));
 
     wake_kinds := coalesce(a.wake_kinds, '{}');
     ended_jobs := coalesce(a.ended_jobs, '{}');

@@ -211,17 +211,18 @@ $$;
 
 -- schedule_rules(v, subjects): what is wrong between the fields of a
 -- definition, or null; and its cron expression as masks.  p_subjects: has it
--- subjects of its own, and an example of them?
+-- subjects of its own?  p_longest: the longest of them, in a work key.
 create or replace function interlock.schedule_rules(
-    v interlock.schedule_versions, p_subjects boolean, p_example text,
+    v interlock.schedule_versions, p_subjects boolean, p_longest text,
     out problem text, out detail text, out masks interlock.cron)
 language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
 as $$
 declare
-    k    interlock.kind_versions;
-    c    record;
-    v_f  text;
+    k      interlock.kind_versions;
+    c      record;
+    v_f    text;
+    v_key  text;
 begin
     problem := 'field-invalid';
 
@@ -261,9 +262,16 @@ begin
         return;
     end if;
 
-    if interlock.slot_key(interlock.slot_fill(v, current_date, now(),
-        v.work_key), p_example) !~ k.key_pattern
+    v_key := interlock.slot_key(interlock.slot_fill(v, current_date, now(),
+        v.work_key), p_longest);
+    if octet_length(v_key) > 2048 or exists (
+        select from unnest(string_to_array(v_key, ':')) x
+        where octet_length(x) > 512)
     then
+        detail := format('"work_key" is too long for the subject "%s": a '
+            'part has at most 512 bytes, a key 2048', left(p_longest, 64));
+        return;
+    elsif v_key !~ k.key_pattern then
         problem := 'work-key-mismatch';
         detail := format('a work key of kind "%s" is of the form %s',
                          k.name, k.key_template);

@@ -92,7 +92,8 @@ as $$
         pause_note = (s).pause_note, since = (s).since,
         scanned_to = (s).scanned_to, next_at = (s).next_at,
         slot_at = (s).slot_at, slot_n = (s).slot_n,
-        skips = (s).skips, updated_at = (s).updated_at
+        skips = (s).skips, trouble = (s).trouble,
+        hold_until = (s).hold_until, updated_at = (s).updated_at
     where x.tenant = (s).tenant and x.name = (s).name
 $$;
 

@@ -65,8 +65,10 @@ begin
                                             f.subjects);
         v_names := coalesce(f.subjects, interlock.schedule_names(v_new));
         select * into c from interlock.schedule_rules(v_new, coalesce(
-            v_names <> '{}' and v_names <> '{""}', false),
-            coalesce(v_names[1], ''));
+            v_names <> '{}' and v_names <> '{""}', false), coalesce((
+                select x from unnest(v_names) x
+                order by octet_length(interlock.key_encode(x)) desc limit 1),
+                ''));
         v_problem := c.problem;
         v_detail := c.detail;
     end if;
@@ -136,7 +138,7 @@ begin
         elsif r.key = 'version' then
             expect := coalesce(r.value #>> '{}', 'null');
         elsif r.key in ('subject_count', 'next_at', 'skips_in_row',
-                        'updated_at')
+                        'trouble', 'updated_at')
         then
             null;    -- shown, and nobody's to set
         else
@@ -262,6 +264,8 @@ begin
     s.since := p_now;
     s.scanned_to := p_now;
     s.next_at := interlock.schedule_next(v_new, p_now);
+    s.trouble := null;
+    s.hold_until := null;
     s.updated_at := p_now;
     return s;
 end

@@ -50,6 +50,7 @@ begin
     for r in
         select x.tenant, x.name from interlock.schedules x
         where x.next_at <= v_now
+            and coalesce(x.hold_until, '-infinity') <= v_now
         order by x.next_at
         limit 100
     loop
@@ -64,10 +65,10 @@ begin
         where x.tenant = r.tenant and x.name = r.name;
         continue when s.next_at is null or s.next_at > v_now;
 
-        select * into t from interlock.schedule_take(s,
+        select * into t from interlock.schedule_tried(s,
             v_limit - cardinality(v_batch));
+        continue when not t.well;
         s := t.s;
-        perform interlock.schedule_store(s);
 
         v_batch := v_batch || t.batch;
         v_seen := v_seen || jsonb_build_object(s.tenant || '/' || s.name,
@@ -97,6 +98,45 @@ begin
     where not exists (
         select from unnest(v_batch) b
         where b.tenant || '/' || b.schedule = e.key);
+end
+$$;
+
+-- schedule_tried(s, left): schedule_take, and s stored; or, if that raises an
+-- error (a zone that the server's data has no more), that error stored, and
+-- the schedule left alone for a minute, so that it does not stop the others.
+-- So it costs a subtransaction a schedule that is due.
+create or replace function interlock.schedule_tried(
+    inout s interlock.schedules, p_left int,
+    out batch interlock.slot_try[], out skipped bigint, out more boolean,
+    out well boolean)
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    t  record;
+begin
+    begin
+        select * into t from interlock.schedule_take(s, p_left);
+        s := t.s;
+        batch := t.batch;
+        skipped := t.skipped;
+        more := t.more;
+        s.trouble := null;
+        s.hold_until := null;
+        well := true;
+    exception when others then
+        -- What another try would mend is the caller's.
+        if sqlstate like '40%' or sqlstate in ('55P03', '57014') then
+            raise;
+        end if;
+        s.trouble := sqlstate || ' ' || sqlerrm;
+        s.hold_until := clock_timestamp() + interval '1 minute';
+        well := false;
+    end;
+
+    perform interlock.schedule_store(s);
 end
 $$;
 
@@ -296,8 +336,7 @@ begin
             and y.slot_at = x.slot_at and y.subject = x.subject;
         continue when x.try_at is null or x.try_at > p_now;
 
-        v_skip := case when s.deleted then 'deleted'
-                  when s.version <> x.version then 'changed' end;
+        v_skip := interlock.slot_void(x);
         if v_skip is not null then
             perform interlock.slot_skip(x, v_skip);
             continue;
@@ -351,6 +390,8 @@ begin
 end
 $$;
 
+revoke all on function interlock.schedule_tried(interlock.schedules, int)
+    from public;
 revoke all on function interlock.schedule_take(interlock.schedules, int)
     from public;
 revoke all on function interlock.schedule_catch_up(interlock.schedules,

@@ -21,6 +21,8 @@ create type interlock.cron as (
 --   slot_at     the slot that is under way (next_at is the same): of its
 --               subjects the first slot_n are done
 --   skips       slots that were skipped, one after the other, up to now
+--   trouble     what error the scanner met the last time, and until when it
+--               leaves the schedule alone for it
 
 create table interlock.schedules (
     tenant      int not null references interlock.tenants (id),
@@ -35,6 +37,8 @@ create table interlock.schedules (
     slot_at     timestamptz,
     slot_n      int not null default 0,
     skips       int not null default 0,
+    trouble     text,
+    hold_until  timestamptz,
     created_at  timestamptz not null default clock_timestamp(),
     updated_at  timestamptz not null default clock_timestamp(),
     primary key (tenant, name)

@@ -437,7 +437,9 @@ declare
     r         record;
     v_plan    uuid;
 begin
-    if d < 0.45 then
+    if random() < 0.3 then
+        perform t.step_slots();
+    elsif d < 0.45 then
         -- An owner begins an effect, and often hears of it.
         select x.* into h from t.hand x
         join interlock.leases l on l.tenant = x.tenant

@@ -119,3 +119,84 @@ language sql as $$
         'op') a
     where g.schedule = p_name
 $$;
+
+-- One random step of those who deal with schedules (stress.t).
+create function t.step_slots() returns void language plpgsql as $$
+declare
+    v_tenant  int := t.demo();
+    d         float8 := random();
+    h         record;
+    r         record;
+begin
+    select null::text as problem, null::text as detail into r;
+
+    if d < 0.45 then
+        perform interlock.schedule_scan(1 + floor(random() * 5)::int);
+    elsif d < 0.6 then
+        perform interlock.gap_scan(5);
+    elsif d < 0.7 then
+        -- As if time had gone by.
+        update interlock.slots s
+        set check_at = case when s.check_at is not null
+                then clock_timestamp() end,
+            try_at = case when s.try_at is not null
+                then clock_timestamp() end
+        where s.ctid = any (array(
+            select x.ctid from interlock.slots x
+            where x.check_at is not null order by random() limit 9
+            for update skip locked));
+    elsif d < 0.8 then
+        select g.id into h from interlock.gaps g
+        where g.state = 'open' order by random() limit 1;
+        if not found then
+            return;
+        elsif random() < 0.8 then
+            select a.problem, a.detail into r
+            from interlock.gap_approve(v_tenant, h.id, 'me', 'why', 1, 't') a;
+        else
+            select a.problem, a.detail into r
+            from interlock.gap_dismiss(v_tenant, h.id, 'me', 'why', 1, 't') a;
+        end if;
+    elsif d < 0.9 then
+        select j.work_key as key into h from interlock.jobs j
+        order by random() limit 1;
+        if not found then
+            return;
+        end if;
+        select a.problem, a.detail into r
+        from interlock.work_impact(v_tenant, h.key) i,
+            interlock.work_rerun(v_tenant, h.key, i.doc::json
+                ->> 'impact_id', null, 'me', 'why', 1, 't') a;
+    elsif d < 0.94 then
+        select a.problem, a.detail into r
+        from (select s.schedule, max(s.business_date)::text as d
+              from interlock.slots s group by 1 order by random() limit 1) x,
+            interlock.slot_impact(v_tenant, x.schedule, x.d) i,
+            interlock.slot_rerun(v_tenant, x.schedule, x.d,
+                (array['failed', 'missing', 'all'])[
+                    1 + floor(random() * 3)::int], i.doc::json
+                ->> 'impact_id', 'me', 'why', 1, 't', null, 20) a;
+    elsif d < 0.97 then
+        select a.problem, a.detail into r
+        from interlock.schedule_run(v_tenant, 'dated', current_date
+            - floor(random() * 5)::int, null, 'me', 'why', 1, 't', null,
+            9) a;
+    elsif d < 0.98 then
+        select a.problem, a.detail into r
+        from interlock.schedule_put(v_tenant, 'changed', format(
+            '{"grace":%s}', floor(random() * 3))) a;
+    else
+        select a.problem, a.detail into r
+        from interlock.schedule_pause(v_tenant, 'shared', 'me', 'why', 1,
+            't') a;
+        perform interlock.schedule_resume(v_tenant, 'shared', 'me', 'why', 1,
+            't');
+    end if;
+
+    if d >= 0.7 and r.problem not in ('work-active', 'queue-full',
+        'impact-changed', 'gap-closed', 'not-found')
+    then
+        raise exception 'schedules: % %', r.problem, r.detail;
+    end if;
+end
+$$;

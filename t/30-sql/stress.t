@@ -1,9 +1,10 @@
 #!/usr/bin/perl
 
 # Eight clients submit, claim, renew, finish, lose and recover at random on a
-# few dozen work keys, begin effects, decide and redrive; then what is left is
-# run to its end.  No deadlock, no
-# error, no invariant violated, and the decisions add up.
+# few dozen work keys, begin effects, decide and redrive, while slots of
+# schedules fire for the same keys and their gaps are seen to; then what is left
+# is run to its end.  No deadlock, no error, no invariant violated, and the
+# decisions add up.
 
 use strict;
 use warnings;
@@ -36,6 +37,13 @@ $c->psql(q{
     select t.providers();
     select interlock.limit_put(t.demo(), 'three', '{"capacity":3}');
     select interlock.limit_put(t.demo(), 'two:{part}', '{"capacity":2}');
+    -- Two days behind, so that there is always a slot due: of work keys that
+    -- the clients use too, of others, and of one that changes all the time.
+    select t.schedule('shared', '{"cron":"* * * * *","zone":"UTC","kind":"one","work_key":"one:{subject}","subjects":["0","1","2"],"catch_up":"all","catch_up_max":10000,"grace":60}');
+    select t.schedule('queued', '{"cron":"*/2 * * * *","zone":"UTC","kind":"lim","work_key":"lim:{subject}:{slot}","subjects":["0","1"],"catch_up":"all","catch_up_max":10000,"grace":60}');
+    select t.schedule('dated', '{"cron":"0 * * * *","zone":"UTC","kind":"effw","work_key":"effw:{subject}:{date}","subjects":["a","b"],"catch_up":"all","catch_up_max":10000,"grace":60,"approve_after":86400}');
+    select t.schedule('changed', '{"cron":"* * * * *","zone":"UTC","kind":"free","work_key":"free:{slot}"}');
+    select t.behind(x, '2 days') from unnest(array['shared', 'queued', 'dated']) x;
     alter role admin set plan_cache_mode = 'force_generic_plan';
     alter role admin set jit = off;
 });
@@ -101,6 +109,13 @@ cmp_ok($c->psql(q{select count(*) from interlock.attempts
 cmp_ok($c->psql(q{select count(distinct what) from interlock.actions
         where what in ('job_decide', 'redrive', 'effect_resolve')}), '==', 3,
     'people decided');
+cmp_ok($c->psql(q{select count(*) from interlock.slots}), '>', 20,
+    'slots fired');
+cmp_ok($c->psql(q{select count(distinct state) from interlock.slots}), '>=',
+    3, 'and met what there was');
+cmp_ok($c->psql(q{select count(distinct what) from interlock.actions
+        where what in ('gap_approve', 'work_rerun', 'schedule_run')}), '==',
+    3, 'people saw to them');
 is($c->psql('select sum(n) from (select count(*) as n
         from interlock.requests group by decision) x'),
     $c->psql('select count(*) from interlock.requests'),

@@ -213,6 +213,20 @@ select is((select source || ' ' || (rerun_of is null)::text
     from interlock.jobs where work_key like 'old:a:%'), 'schedule true',
     'it is the slot''s own job');
 
+select t.plan_slots('void', 'day', t.cron_ago('5 minutes'), 'a b',
+    ',"approve_after":60');
+select t.behind('void', '10 minutes');
+select t.scan();
+select pg_temp.gap_scan('void');
+select t.schedule('void', '{"jitter":1}');
+select is(pg_temp.approve(pg_temp.gap('void', 'a')), 'gap-closed: the gap is '
+    'closed: its schedule was changed {}',
+    'what waits of an old definition is not approved');
+select pg_temp.gap_scan('void');
+select is(t.slots('void') || ' ' || pg_temp.gaps('void'),
+    '2 skipped (changed) a closed skipped: changed; b closed skipped: '
+    'changed', 'nor kept');
+
 -- No room.
 select t.plan_slots('t', 'tight', t.cron_ago('5 minutes'), 'a b',
     ',"grace":60');

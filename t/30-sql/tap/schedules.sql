@@ -61,6 +61,11 @@ from (values
     ('{}', null, 'field-invalid', '"cron" is missing'),
     ('[]', null, 'json-invalid', 'a schedule is a JSON object')
 ) x (whole, field, problem, detail);
+select is((pg_temp.put(format('{"cron":"0 9 * * *","zone":"UTC",
+    "kind":"daily","work_key":"{subject}{subject}:x","subjects":["a","%s"]}',
+    repeat('%', 100)))).detail, '"work_key" is too long for the subject "'
+    || repeat('%', 64) || '": a part has at most 512 bytes, a key 2048',
+    'a key that is too long for a subject');
 select is((pg_temp.put('{}', 'A')).detail, 'a schedule''s name has 1 to 64 '
     'of a-z, 0-9, ".", "_", "-", the first a letter or digit', 'its name');
 select is((pg_temp.put(format('{"cron":"0 9 * * *","zone":"UTC",
@@ -386,6 +391,30 @@ select is(t.slots('o'), '1 admitted, 2 skipped (work_active)',
     'with one work key for all slots, those that find it active are skipped');
 select is((select skips from interlock.schedules where name = 'o'), 2,
     'two in a row');
+
+-- A schedule that cannot be followed does not stop the others.
+select t.plan_slots('bad', 'once', t.cron_ago('6 minutes'), 'a');
+select t.plan_slots('good', 'once', t.cron_ago('5 minutes'), 'a');
+select t.behind('bad', '10 minutes');
+select t.behind('good', '10 minutes');
+set local session_replication_role = replica;
+update interlock.schedule_versions set zone = 'Mars/Olympus'
+where name = 'bad';
+set local session_replication_role = origin;
+select results_eq('select schedule, slots from t.scan()',
+    $$values ('good', 1)$$, 'an error leaves one schedule alone');
+select matches((select doc::json ->> 'trouble' from interlock.schedule_get(
+    t.demo(), 'bad')), '22023 time zone "Mars/Olympus" not recognized',
+    'and shows');
+set local session_replication_role = replica;
+update interlock.schedule_versions set zone = 'UTC' where name = 'bad';
+set local session_replication_role = origin;
+select is((select count(*) from t.scan()), 0::bigint, 'for a minute');
+update interlock.schedules set hold_until = clock_timestamp()
+where name = 'bad';
+select is((select schedule from t.scan()), 'bad', 'then it is tried again');
+select is((select trouble from interlock.schedules where name = 'bad'), null,
+    'and all is well');
 
 -- Jitter.
 select t.plan_slots('j', 'once', t.cron_ago('5 minutes'), (
