@@ -441,13 +441,18 @@ begin
         perform t.step_slots();
     elsif d < 0.45 then
         -- An owner begins an effect, and often hears of it.
-        select x.* into h from t.hand x
+        select x.*, l.work_key into h from t.hand x
         join interlock.leases l on l.tenant = x.tenant
             and l.attempt_id = x.attempt and l.kind like 'eff%'
         where x.client = p_client order by random() limit 1;
         if not found then
             return;
         end if;
+        -- Begin and outcome are one transaction here, so the work that the
+        -- latter locks comes before the lease that the former does.
+        perform from interlock.works w
+        where w.tenant = h.tenant and w.work_key = h.work_key
+        for no key update;
         select b.* into r from interlock.effect_begin(array[h.tenant],
             array[h.job], array[h.attempt], array[h.fence],
             array['e' || floor(random() * 2)],
