@@ -654,4 +654,52 @@ where j.rerun_of is not null
     and (o.work_key is distinct from j.work_key
          or coalesce(j.requested_by, '') = '' or coalesce(j.reason, '') = '')
 
+union all
+select 'what an alert was told of has no event that opened it',
+    format('%s/%s %s %s', s.tenant, s.alert, s.condition, s.subject)
+from interlock.alert_states s
+where s.event_id is not null
+    and not exists (select from interlock.alert_events e
+                    where e.tenant = s.tenant and e.id = s.event_id
+                        and e.state = 'opened' and e.alert = s.alert
+                        and e.condition = s.condition
+                        and e.subject = s.subject)
+
+union all
+select 'an event of an alert is over, without one that opened it',
+    format('%s/%s', e.tenant, e.id)
+from interlock.alert_events e
+left join interlock.alert_events o on o.tenant = e.tenant
+    and o.id = e.opened_event
+where e.state = 'recovered'
+    and (o.state is distinct from 'opened' or o.seq > e.seq
+         or (o.alert, o.condition, o.subject)
+            <> (e.alert, e.condition, e.subject))
+
+union all
+select 'a condition opened twice for an alert, or was over twice',
+    format('%s/%s %s %s', x.tenant, x.alert, x.condition, x.subject)
+from (select e.tenant, e.alert, e.condition, e.subject, e.state,
+          lag(e.state) over (partition by e.tenant, e.alert, e.condition,
+              e.subject order by e.seq) as former, a.created_at, e.at
+      from interlock.alert_events e
+      join interlock.alerts a on a.tenant = e.tenant and a.name = e.alert
+          and a.created_at <= e.at) x
+where x.former = x.state
+
+union all
+select 'an event of an alert that is neither taken, dropped nor on its way',
+    format('%s/%s', e.tenant, e.id)
+from interlock.alert_events e
+where e.delivered_at is null and e.dropped_at is null
+    and not exists (select from interlock.alert_deliveries d
+                    where d.tenant = e.tenant and d.event_id = e.id)
+
+union all
+select 'an event on its way to an alert that does not know when',
+    format('%s/%s', d.tenant, d.event_id)
+from interlock.alert_deliveries d
+left join interlock.alerts a on a.tenant = d.tenant and a.name = d.alert
+where a.due_at is null
+
 order by 1, 2;

@@ -143,6 +143,7 @@ declare
     v_seen    text[] := '{}';
     v_secret  text;
     a         interlock.alerts;
+    s         interlock.alert_states;
     c         record;
     r         record;
 begin
@@ -247,11 +248,21 @@ begin
         on conflict (tenant, alert) do update set secret = excluded.secret;
     end if;
 
-    -- What it is not told of any more it is not told the end of either.
-    delete from interlock.alert_states s
-    where s.tenant = p_tenant and s.alert = p_name
-        and (s.condition <> all (a.conditions) or s.kind <> all (a.kinds)
-             or s.schedule <> all (a.schedules));
+    -- Of what it is not told any more, it is told so.
+    for s in
+        select * from interlock.alert_states x
+        where x.tenant = p_tenant and x.alert = p_name
+            and x.subject not like 'more:%'
+            and (x.condition <> all (a.conditions) or x.kind <> all (a.kinds)
+                 or x.schedule <> all (a.schedules))
+    loop
+        perform interlock.alert_set(a, false, s.condition, s.subject, s.kind,
+            s.schedule, s.work_key, a.updated_at, json_build_object('why',
+                'the alert is not told of this any more'));
+    end loop;
+
+    select * into a from interlock.alerts x
+    where x.tenant = p_tenant and x.name = p_name;
 
     return query select null::text, null::text, interlock.alert_doc(a);
 end
