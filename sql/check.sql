@@ -655,26 +655,18 @@ where j.rerun_of is not null
          or coalesce(j.requested_by, '') = '' or coalesce(j.reason, '') = '')
 
 union all
-select 'what an alert was told of has no event that opened it',
-    format('%s/%s %s %s', s.tenant, s.alert, s.condition, s.subject)
-from interlock.alert_states s
-where s.event_id is not null
-    and not exists (select from interlock.alert_events e
-                    where e.tenant = s.tenant and e.id = s.event_id
-                        and e.state = 'opened' and e.alert = s.alert
-                        and e.condition = s.condition
-                        and e.subject = s.subject)
-
-union all
-select 'an event of an alert is over, without one that opened it',
-    format('%s/%s', e.tenant, e.id)
-from interlock.alert_events e
-left join interlock.alert_events o on o.tenant = e.tenant
-    and o.id = e.opened_event
-where e.state = 'recovered'
-    and (o.state is distinct from 'opened' or o.seq > e.seq
-         or (o.alert, o.condition, o.subject)
-            <> (e.alert, e.condition, e.subject))
+select 'an alert''s event or state has no event that opened it',
+    format('%s/%s %s', x.tenant, x.alert, x.opened)
+from (select s.tenant, s.alert, s.condition, s.subject,
+          s.event_id as opened
+      from interlock.alert_states s where s.event_id is not null
+      union all
+      select e.tenant, e.alert, e.condition, e.subject, e.opened_event
+      from interlock.alert_events e where e.state = 'recovered') x
+left join interlock.alert_events o on o.tenant = x.tenant
+    and o.id = x.opened and o.state = 'opened'
+where (o.alert, o.condition, o.subject)
+    is distinct from (x.alert, x.condition, x.subject)
 
 union all
 select 'a condition opened twice for an alert, or was over twice',

@@ -4,7 +4,7 @@
 # (libfaketime), scanned by three interlockd, whose clocks are 90 s ahead, 90 s
 # behind and right, and of which one is killed again and again: each slot once.
 #
-# SLOT_DAYS=30 (make soak) goes through a month; the default is some hours.
+# A day of it; make soak goes through a month.
 
 use strict;
 use warnings;
@@ -21,7 +21,7 @@ use Interlock::Test;
 my $clocks = Interlock::Clock->new
     or plan skip_all => 'no libfaketime (Debian package faketime)';
 
-my $slots = int(($ENV{SLOT_DAYS} // 1) * 1440);
+my $slots = int(($ENV{SLOT_DAYS} // ($ENV{INTERLOCK_FULL} ? 30 : 1)) * 1440);
 my $speed = $ENV{SLOT_SPEED} // ($slots > 3000 ? 7200 : 1800);
 
 my $build = $ENV{INTERLOCK_BUILD} // "$Interlock::Test::TOP/build";
