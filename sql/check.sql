@@ -314,12 +314,19 @@ select 'sent again in one round although the provider honours no key',
     format('%s/%s', s.tenant, s.id)
 from interlock.sends s
 join interlock.effects e on e.tenant = s.tenant and e.id = s.effect_id
-join interlock.effect_kind_versions v on v.tenant = s.tenant
-    and v.name = e.kind and v.version = s.kind_version
-where not v.idempotent
-    and exists (select from interlock.sends p
-                where p.tenant = s.tenant and p.effect_id = s.effect_id
-                    and p.round = s.round and p.n < s.n)
+where s.repeats > 0
+    or exists (select from interlock.sends p
+               where p.tenant = s.tenant and p.effect_id = s.effect_id
+                   and p.round = s.round and p.n < s.n)
+group by s.tenant, s.id, e.kind, s.effect_id, s.round
+having exists (
+    select from interlock.sends p
+    join interlock.effect_kind_versions v on v.tenant = p.tenant
+        and v.name = e.kind and v.version = p.kind_version
+    where p.tenant = s.tenant and p.effect_id = s.effect_id
+        and p.round = s.round
+    having not bool_and(v.idempotent)
+        or count(distinct lower(v.key_header)) > 1)
 
 union all
 select 'failed although a send of its round happened',

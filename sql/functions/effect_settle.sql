@@ -274,8 +274,7 @@ begin
     e.seq := e.seq + 1;
     e.changed_at := clock_timestamp();
     if k.lookup is null then
-        e.human_at := e.first_sent
-            + make_interval(secs => k.key_window - k.send_deadline);
+        e.human_at := interlock.effect_repeat_end(e, k);
     end if;
     perform interlock.effect_store(e);
     perform interlock.effect_note(e, v_from, true, 'resolve', w);

@@ -3,8 +3,9 @@
 
 
 -- Effect kinds: what is known of a provider, and how to ask it.  Versioned as
--- kinds are; each send says under which version it was made, but decisions go
--- by the present one: it is knowledge, not a promise.
+-- kinds are; decisions go by the present one: it is knowledge, not a promise.
+-- But each send says under which version it was made, for what went out
+-- without a key no later version makes safe to repeat.
 --   idempotent, key_window  the provider honours our key, for so long
 --   send_deadline           after it a send without an outcome is unknown
 --   lookup                  how to ask whether it happened (null: nobody can)
