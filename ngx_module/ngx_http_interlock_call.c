@@ -31,6 +31,8 @@ static ngx_int_t ngx_http_interlock_call_start(ngx_http_request_t *r,
     ngx_str_t *uri, ngx_str_t *args, ngx_uint_t flags);
 static ngx_int_t ngx_http_interlock_call_done(ngx_http_request_t *r,
     void *data, ngx_int_t rc);
+static ngx_int_t ngx_http_interlock_call_none(ngx_http_request_t *r);
+static void ngx_http_interlock_call_reset(ngx_connection_t *c);
 static void ngx_http_interlock_call_list(ngx_list_t *to, ngx_list_t *from);
 static ngx_int_t ngx_http_interlock_call_headers(ngx_http_request_t *r,
     ngx_http_interlock_effect_t *e, ngx_list_t *headers);
@@ -223,6 +225,96 @@ ngx_http_interlock_call_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * What nginx does when a timer of the upstream connection expires, at whatever
+ * stage it is: its handlers look for "timedout" first.  While the request is
+ * sent or the connection made the one for writing does; else that one does
+ * nothing, and the one for reading does.  They are called without the event,
+ * because behind that the main request would go on, and may be freed.
+ */
+
+void
+ngx_http_interlock_call_end(ngx_http_interlock_call_t *call)
+{
+    ngx_connection_t     *c;
+    ngx_http_request_t   *sr;
+    ngx_resolver_ctx_t   *name;
+    ngx_http_upstream_t  *u;
+
+    if (call->done) {
+        return;
+    }
+
+    call->over = 1;
+
+    sr = call->request;
+    u = sr->upstream;
+
+    if (u == NULL) {
+
+        /* some phase holds it still; when it goes on, it goes nowhere */
+
+        sr->content_handler = ngx_http_interlock_call_none;
+        return;
+    }
+
+    u->peer.tries = 0;
+    c = u->peer.connection;
+
+    if (c == NULL) {
+
+        name = u->resolved ? u->resolved->ctx : NULL;
+
+        if (name) {
+            name->state = NGX_RESOLVE_TIMEDOUT;
+            name->async = 0;
+            name->handler(name);
+        }
+
+        return;
+    }
+
+    ngx_http_interlock_call_reset(c);
+
+    c->write->timedout = 1;
+    c->read->timedout = 1;
+    c->read->delayed = 0;
+
+    u->write_event_handler(sr, u);
+
+    if (!call->done) {
+        u->read_event_handler(sr, u);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_interlock_call_none(ngx_http_request_t *r)
+{
+    return NGX_HTTP_GATEWAY_TIME_OUT;
+}
+
+
+/* What the kernel has taken but not sent yet would go out after the close. */
+
+static void
+ngx_http_interlock_call_reset(ngx_connection_t *c)
+{
+    struct linger  linger;
+
+    linger.l_onoff = 1;
+    linger.l_linger = 0;
+
+    if (setsockopt(c->fd, SOL_SOCKET, SO_LINGER, (const void *) &linger,
+                   sizeof(struct linger))
+        == -1)
+    {
+        ngx_log_error(NGX_LOG_ALERT, c->log, ngx_socket_errno,
+                      "setsockopt(SO_LINGER) failed");
+    }
 }
 
 
