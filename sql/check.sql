@@ -337,6 +337,15 @@ join interlock.sends s on s.tenant = e.tenant and s.effect_id = e.id
 where e.state = 'failed'
 
 union all
+select 'failed while a send of its round could still go out',
+    format('%s/%s', h.tenant, h.effect_id)
+from interlock.effects_history h
+join interlock.sends s on s.tenant = h.tenant and s.effect_id = h.effect_id
+    and s.round = h.round and s.heard is null
+    and s.begun_at <= h.at and s.deadline > h.at
+where h.moved and h.to_state = 'failed' and h.what in ('resolve', 'look-up')
+
+union all
 select 'unknown, and nobody will find out', format('%s/%s', e.tenant, e.id)
 from interlock.effects e
 where e.state = 'unknown' and e.human_at is null

@@ -101,9 +101,24 @@ as $$
 begin
     return greatest(
         e.last_sent + make_interval(secs => k.settle_after),
-        (select max(s.deadline) from interlock.sends s
-         where s.tenant = e.tenant and s.effect_id = e.id
-             and s.round = e.round and s.heard is null));
+        interlock.round_silent(e));
+end
+$$;
+
+-- round_silent(e): until when sends of the round may still go out of which
+-- their owners have said nothing, whether these still own their jobs or not;
+-- or null.
+create or replace function interlock.round_silent(e interlock.effects)
+returns timestamptz
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return (select max(s.deadline) from interlock.sends s
+            where s.tenant = e.tenant and s.effect_id = e.id
+                and s.round = e.round and s.heard is null);
 end
 $$;
 
@@ -133,8 +148,9 @@ $$;
 -- start now; the jobs that ended.  Leaves a row in actions; p_call: see
 -- action_made.
 -- Refuses: not-found; field-invalid (no such outcome, no name or reason);
--- effect-in-progress (a send is under way, its deadline ahead);
--- effect-settled (confirmed; or failed, but for happened).
+-- effect-in-progress (a send is under way, its deadline ahead; or, but for
+-- happened, after which nothing is sent, one whose attempt has ended without a
+-- word of it: its owner may send until then); effect-settled (confirmed; or failed, but for happened).
 create or replace function interlock.effect_resolve(
     p_tenant int, p_effect uuid, p_outcome text, p_requested_by text,
     p_reason text, p_token_id bigint, p_token_name text,
@@ -149,6 +165,7 @@ as $$
 #variable_conflict use_column
 declare
     e        interlock.effects;
+    v_until  timestamptz;
     v_state  text;
     r        record;
 begin
@@ -193,10 +210,17 @@ begin
         return;
     end if;
 
-    if e.state = 'intended' and e.open_until > clock_timestamp() then
+    v_until := case
+        when e.state = 'intended' and p_outcome = 'happened'
+        then e.open_until
+        when e.state in ('intended', 'unknown', 'needs_human')
+            and p_outcome <> 'happened'
+        then interlock.round_silent(e) end;
+
+    if v_until > clock_timestamp() then
         problem := 'effect-in-progress';
-        detail := format('a send is under way, until %s',
-                         interlock.ts(e.open_until));
+        detail := format('a send may be under way until %s',
+                         interlock.ts(v_until));
     elsif e.state = 'confirmed'
         or (e.state = 'failed' and p_outcome <> 'happened')
     then
@@ -333,7 +357,7 @@ begin
         detail := format('the effect is %s', e.state);
     elsif e.state = 'intended' and e.open_until > clock_timestamp() then
         problem := 'effect-in-progress';
-        detail := format('a send is under way, until %s',
+        detail := format('a send may be under way until %s',
                          interlock.ts(e.open_until));
     elsif k.lookup is null then
         problem := 'check-not-possible';
@@ -481,6 +505,8 @@ revoke all on function interlock.effect_looked_up(int, uuid, bigint, text,
     text, text, timestamptz) from public;
 revoke all on function interlock.round_over(interlock.effects,
     interlock.effect_kind_versions) from public;
+revoke all on function interlock.round_silent(interlock.effects)
+    from public;
 revoke all on function interlock.last_send(interlock.effects) from public;
 revoke all on function interlock.effect_resolve(int, uuid, text, text, text,
     bigint, text, uuid) from public;

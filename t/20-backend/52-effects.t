@@ -300,6 +300,19 @@ is(problem(call(POST => "/v1/effects/$b->{json}{effect_id}/resolve",
 is(problem(call(POST => "/v1/effects/$keyed->{json}{effect_id}/check",
     'operator', \%who)), '409 check-not-possible', 'nothing to look up with');
 
+my $quick = lease();
+my $silent = begin($quick, 'silent', kind => 'sample-mute');
+is(call(POST => '/v1/lease/release', $quick->{owner_token}, {})
+    ->{json}{status}, 'checking', 'released without a word of its send');
+$at = "/v1/effects/$silent->{json}{effect_id}/resolve";
+$r = call(POST => $at, 'operator', { %who, outcome => 'not_happened' });
+is(problem($r), '409 effect-in-progress',
+    'not before the deadline of one who said nothing');
+like($r->{json}{detail}, qr/until 20\d\d-/, '... until when');
+is(state_of($silent), 'unknown', '... it is as it was');
+is(call(POST => $at, 'operator', { %who, outcome => 'happened' })->{status},
+    200, 'that it happened may be said at any time');
+
 
 # --- another tenant --------------------------------------------------------
 
