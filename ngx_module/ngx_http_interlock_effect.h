@@ -187,6 +187,12 @@ void ngx_http_interlock_call_filter_init(void);
 ngx_str_t *ngx_http_interlock_call_answer(ngx_http_interlock_call_t *call,
     const char *name);
 
+/* ngx_http_interlock_effect_headers.c: what the provider gets: a list of its
+ * own, because the main request's is the worker's, and stays */
+
+ngx_int_t ngx_http_interlock_effect_headers(ngx_http_request_t *r,
+    ngx_http_interlock_effect_t *e, ngx_list_t *headers);
+
 /* ngx_http_interlock_effect_tell.c: what is told to the backend, and heard */
 
 ngx_int_t ngx_http_interlock_effect_tell_begin(ngx_http_request_t *r,
