@@ -269,6 +269,15 @@ $csv = call(GET => "/v1/effects?limit=3&cursor="
     . $csv->{headers}{'interlock-next'}, 'auditor', undef,
     Accept => 'text/csv');
 is(scalar(split /\r\n/, $csv->{body}), 4, '... which is there');
+for ([ 'text/csv;q=0', 'json' ], [ 'application/json, text/csv;q=0.5', 'json' ],
+    [ 'application/json;q=0.5, text/csv', 'csv' ], [ '*/*', 'json' ],
+    [ 'text/csv, */*;q=0.1', 'csv' ], [ undef, 'json' ])
+{
+    my ($accept, $is) = @$_;
+    like(call(GET => '/v1/effects?limit=1', 'auditor', undef, defined $accept
+        ? (Accept => $accept) : ())->{headers}{'content-type'},
+        qr{^(?:text|application)/$is\b}, ($accept // 'no Accept') . ": $is");
+}
 
 my $doc = call(GET => "/v1/effects/$b->{json}{effect_id}", 'operator')->{json};
 is(scalar @{ $doc->{sends} }, 1, 'one effect: its sends');
@@ -394,6 +403,24 @@ is($r->{status}, 201, 'then the ledger answers');
 is($r->{body}, '{"id":"ch_9","ok":true}', '... with what was said');
 is($r->{headers}{'interlock-effect-replayed'}, 'true', '... as a replay');
 is($r->{headers}{'interlock-effect-decision'}, undef, '... and no leave');
+
+# an answer without a body is an answer
+for my $status (200, 204) {
+    my %call = (%call, name => "empty $status", send => $id->());
+    my $b = edge(\%call)->{json};
+    $r = edge({ %own, call => 'outcome', effect => $b->{effect_id}, send =>
+        $b->{send_id}, status => $status, whole => JSON::PP::true });
+    is($r->{headers}{'interlock-effect-state'}, 'confirmed', "an empty $status");
+    $r = edge({ %call, send => $id->() });
+    is($r->{status}, $status, '... is what the ledger answers');
+    is($r->{body}, '', '... without a body');
+    is($r->{headers}{'interlock-effect-replayed'}, 'true', '... as a replay');
+    is($r->{headers}{'interlock-effect-id'}, $b->{effect_id}, '... its id');
+    $r = begin($l, "empty $status");
+    is($r->{json}{decision} // problem($r), 'already_confirmed',
+        '... and says so to whoever asks by itself') or diag $r->{body};
+    is($r->{json}{response_status}, $status, '... with the status');
+}
 
 for ([ 'not JSON', '{' ], [ 'no job', { %call, job => 'x' } ],
     [ 'no digest', { %call, digest => 'x' } ], [ 'no name', { %call,
