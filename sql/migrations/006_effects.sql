@@ -196,7 +196,7 @@ create index effects_state on interlock.effects (tenant, state, created_at,
 --   repeats      how often it was given again to calls that nobody named
 --   outcome      how it ended, and by whom: its owner, its deadline, or the
 --                end of its attempt; owner's words may still make an unknown
---                one confirmed or failed
+--                one confirmed or failed, and a failed one confirmed
 --   heard        the last definite thing that its owner said, and the digest
 --                of the last words;
 --   answered     the state of the effect that they were answered
@@ -361,8 +361,10 @@ create trigger sends_fixed before update on interlock.sends
     when (new.effect_id <> old.effect_id or new.round <> old.round
           or new.attempt_id <> old.attempt_id or new.fence <> old.fence
           or new.deadline <> old.deadline
-          or (old.outcome in ('confirmed', 'failed')
-              and new.outcome is distinct from old.outcome)
+          or (old.outcome = 'confirmed'
+              and new.outcome is distinct from 'confirmed')
+          or (old.outcome = 'failed'
+              and coalesce(new.outcome, '') not in ('failed', 'confirmed'))
           or (old.outcome is not null and new.outcome is null))
     execute function interlock.refuse_change('a send keeps its outcome');
 

@@ -165,6 +165,13 @@ is($o->{headers}{'idempotency-replayed'}, 'true', 'the same again');
 is($o->{json}{state}, 'confirmed', '... gets the same answer');
 is(problem(outcome($l, $b, state => 'failed')), '409 effect-conflict',
     'the opposite');
+my $charged = begin($l, 'charged');
+outcome($l, $charged, state => 'failed');
+$o = outcome($l, $charged, state => 'confirmed', provider_ref => 'ch_9');
+is("$o->{status} $o->{json}{state}", '200 confirmed',
+    'failed, and then it did happen');
+is(call(GET => "/v1/effects/$charged->{json}{effect_id}", 'auditor')
+    ->{json}{duplicates}, 1, '... which is counted');
 $again = begin($l, 'charge', request_digest => 'one');
 is($again->{json}{decision}, 'already_confirmed', 'begun again: it happened');
 is($again->{json}{provider_ref}, 'ch_1', '... with its reference');
