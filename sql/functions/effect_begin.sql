@@ -315,6 +315,10 @@ begin
             set call_id = c.call_id, repeats = x.repeats + 1
             where x.tenant = s.tenant and x.id = s.id;
         end if;
+        if e.no_round is not null then
+            e.no_round := null;     -- said of what went out before
+            perform interlock.effect_store(e);
+        end if;
         -- It goes out as it was permitted, whatever its kind says by now.
         c.policy := (
             select v from interlock.effect_kind_versions v
@@ -359,6 +363,7 @@ begin
     e.job_id := c.job;
     e.last_sent := v_now;
     e.open_until := v_now + make_interval(secs => (c.policy).send_deadline);
+    e.no_round := null;
     e.unknown_since := null;
     e.human_at := null;
     e.changed_at := v_now;

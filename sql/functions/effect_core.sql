@@ -175,7 +175,8 @@ begin
         target = e.target, job_id = e.job_id, sends = e.sends,
         first_sent = e.first_sent, last_sent = e.last_sent,
         open_send = e.open_send, open_until = e.open_until,
-        other_round = e.other_round, confirmed_round = e.confirmed_round,
+        other_round = e.other_round, no_round = e.no_round,
+        confirmed_round = e.confirmed_round,
         provider_ref = e.provider_ref, response_status = e.response_status,
         response_type = e.response_type, response = e.response,
         unknown_since = e.unknown_since, human_at = e.human_at,
@@ -291,7 +292,8 @@ $$;
 -- effect_unclear(e, what, w): nobody knows whether this round happened.  Then
 -- it is looked up, if its kind says how; if nobody can look, a human decides,
 -- but not before the send's deadline, until which its owner may still speak,
--- nor while the provider would know our key again.
+-- nor while the provider would know our key again.  If the provider has said
+-- meanwhile that it did not happen, effects_overdue settles it at once.
 create or replace function interlock.effect_unclear(
     e interlock.effects, p_what text, w interlock.effect_word)
 returns interlock.effects
@@ -310,7 +312,9 @@ begin
 
     select * into strict k from interlock.effect_kind_row(e.tenant, e.kind);
 
-    if k.lookup is null then
+    if e.no_round = e.round then
+        e.human_at := v_now;
+    elsif k.lookup is null then
         e.human_at := case
             when interlock.effect_repeatable(e, k, v_now)
             then interlock.effect_repeat_end(e, k)

@@ -296,6 +296,7 @@ begin
     v_from := e.state;
     e.state := 'unknown';
     e.seq := e.seq + 1;
+    e.no_round := null;
     e.changed_at := clock_timestamp();
     if k.lookup is null then
         e.human_at := interlock.effect_repeat_end(e, k);
@@ -309,7 +310,7 @@ $$;
 
 -- effect_check_now(…): who: interlockd, POST /v1/effects/{id}/check: looks
 -- now, by the present policy of its kind.
--- Locks: the work, the effect (FOR NO KEY UPDATE).
+-- Locks: the work, the effect (FOR NO KEY UPDATE), last limit groups.
 -- Answers: one row; problem null, doc the effect.  Leaves a row in actions;
 -- p_call: see action_made.
 -- Refuses: not-found; effect-settled; effect-in-progress; check-not-possible
@@ -329,6 +330,7 @@ declare
     k  interlock.effect_kind_versions;
     s  interlock.sends;
     w  interlock.effect_word;
+    g  record;
 begin
     perform set_config('synchronous_commit', 'on', true);
 
@@ -364,13 +366,21 @@ begin
         detail := format('effect kind "%s" has no look-up', e.kind);
     end if;
 
-    if problem is null then
-        if e.state = 'intended' then
-            select * into strict s from interlock.sends x
-            where x.tenant = e.tenant and x.id = e.open_send;
-            e := interlock.send_over(e, s, 'deadline', null);
+    if problem is null and e.state = 'intended' then
+        select * into strict s from interlock.sends x
+        where x.tenant = e.tenant and x.id = e.open_send;
+        e := interlock.send_over(e, s, 'deadline', null);
+        if e.state = 'confirmed' then
+            -- By what was known of an earlier round.
+            problem := 'effect-settled';
+            detail := 'the effect is confirmed';
+            select * into g
+            from interlock.effects_go_on(e.tenant, e.work_key);
+            perform interlock.groups_wake(p_tenant, g.groups, g.wake_kinds);
         end if;
+    end if;
 
+    if problem is null then
         w.requested_by := p_requested_by;
         w.reason := p_reason;
         w.token_id := p_token_id;
@@ -393,7 +403,8 @@ $$;
 -- again at once while it returns limit rows.
 -- Sends past their deadline without an outcome are over, under a live owner
 -- too, and their effects unknown; unknown ones that nobody can look up go to
--- a human when their time has come.
+-- a human when their time has come, and those of which the provider said so
+-- while they were under way have failed.
 -- Locks: works, then effects (FOR NO KEY UPDATE), skipping what is locked: it
 -- never waits.  Judged again in later statements.
 -- Answers: one row an effect that was moved.
@@ -470,7 +481,15 @@ begin
             f := interlock.send_over(f, s, 'deadline', null);
         end loop;
 
-        if f.human_at <= v_now and f.state = 'unknown' then
+        v_now := clock_timestamp();
+        if f.human_at <= v_now and f.state = 'unknown'
+            and f.no_round = f.round
+        then
+            w := null;
+            w.said := 'failed';
+            w.detail := 'a webhook said so while the send was under way';
+            f := interlock.effect_fail(f, 'evidence', w);
+        elsif f.human_at <= v_now and f.state = 'unknown' then
             w := null;
             w.detail := 'nobody can look it up';
             f := interlock.effect_human(f, 'human', w);
@@ -484,7 +503,7 @@ begin
         wake_kinds := '{}';
         ended_jobs := '{}';
 
-        if f.state = 'confirmed' then
+        if f.state in ('confirmed', 'failed') then
             select * into g
             from interlock.effects_go_on(e.tenant, e.work_key);
             ended_jobs := g.ended_jobs;

@@ -138,8 +138,11 @@ revoke all on function interlock.sends_valid(int, text, timestamptz, text,
 --   open_send      the one that is under way, until open_until
 --   other_round    an earlier round that was confirmed while this one is
 --                  under way
+--   no_round       the round of which its provider said, while a send of it
+--                  was under way, that it did not happen
 --   human_at       when an unknown one that nobody can look up, or whose
---                  provider's memory of our key ends then, goes to a human
+--                  provider's memory of our key ends then, goes to a human,
+--                  or is settled by no_round
 
 create table interlock.effects (
     tenant           int not null,
@@ -162,6 +165,7 @@ create table interlock.effects (
     open_send        uuid,
     open_until       timestamptz,
     other_round      int,
+    no_round         int,
     confirmed_round  int,
     provider_ref     text,
     response_status  int,

@@ -241,7 +241,7 @@ my %by = map { $_->{name} => $_ }
 is($by{charge}{state}, 'confirmed', 'the list');
 is_deeply([ map { $_->{name} } @{ call(GET => "/v1/effects?work_key="
     . "$l->{work_key}&state=confirmed", 'operator')->{json}{items} } ],
-    [ qw(human lost big charge) ], '... by state, newest first');
+    [ qw(human lost big charged charge) ], '... by state, newest first');
 is(scalar @{ call(GET => '/v1/effects?kind=sample-mute', 'auditor')
     ->{json}{items} }, 3, '... by kind');
 is(scalar @{ call(GET => '/v1/effects?until=2020-01-01T00:00:00Z', 'auditor')
@@ -427,6 +427,20 @@ for my $status (200, 204) {
     is($r->{json}{decision} // problem($r), 'already_confirmed',
         '... and says so to whoever asks by itself') or diag $r->{body};
     is($r->{json}{response_status}, $status, '... with the status');
+}
+
+for ([ 500 => 'unknown', undef ], [ 422 => 'failed', undef ],
+    [ 202 => 'unknown', 'E-500' ])
+{
+    my ($status, $state, $ref) = @$_;
+    my $mine = edge({ %call, send => $id->(), name => "id$status" })->{json};
+    $r = edge({ %told, effect => $mine->{effect_id}, send => $mine->{send_id},
+        status => $status }, '{"id":"E-500"}');
+    is($r->{headers}{'interlock-effect-state'}, $state, "a $status: $state");
+    $doc = call(GET => "/v1/effects/$mine->{effect_id}", 'operator')->{json};
+    is($doc->{provider_ref}, $ref, '... ' . ($ref ? 'its id is the reference'
+        : 'the id in it is no reference'));
+    is($doc->{sends}[0]{provider_ref}, $ref, '... as the send says');
 }
 
 for ([ 'not JSON', '{' ], [ 'no job', { %call, job => 'x' } ],
