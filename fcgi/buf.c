@@ -43,7 +43,9 @@ il_buf_room(il_buf_t *b, size_t n)
         return NULL;
     }
 
-    if (b->cap - b->len < n) {
+    /* room for nothing is there, too, and is not NULL */
+
+    if (b->data == NULL || b->cap - b->len < n) {
 
         if (n > SIZE_MAX / 4 - b->len) {
             b->failed = 1;

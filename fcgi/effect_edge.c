@@ -129,7 +129,8 @@ il_edge_begin(il_req_t *r, il_effect_t *e, il_str_t json)
 }
 
 
-/* Providers name what they made by its "id". */
+/* Providers name what they made by its "id".  That of an error's body names
+ * the error, or the request, and is no reference. */
 
 static il_str_t
 il_edge_ref(il_req_t *r, il_str_t response)
@@ -195,7 +196,10 @@ il_edge_outcome(il_req_t *r, il_effect_t *e, il_str_t json)
     {
         e->response = r->body.len == 0 ? il_str("", 0)
                                        : il_buf_str(&r->body);
-        e->ref = il_edge_ref(r, e->response);
+
+        if (e->status >= 200 && e->status < 300) {
+            e->ref = il_edge_ref(r, e->response);
+        }
     }
 
     return 0;

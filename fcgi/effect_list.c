@@ -6,6 +6,7 @@
 #include "body.h"
 #include "doc.h"
 #include "effect.h"
+#include "il_accept.h"
 #include "il_enc.h"
 #include "query.h"
 #include "route.h"
@@ -292,30 +293,6 @@ il_effect_filters(il_req_t *r, const il_query_t *q, il_effect_list_t *l)
 }
 
 
-/* `Accept: text/csv` anywhere in the list; JSON is what else is given. */
-
-static int
-il_effect_wants_csv(const il_req_t *r)
-{
-    size_t    i;
-    il_str_t  s;
-
-    static const char  csv[] = "text/csv";
-
-    s = il_req_param(r, "HTTP_ACCEPT");
-
-    for (i = 0; s.len >= sizeof(csv) - 1 && i <= s.len - (sizeof(csv) - 1);
-         i++)
-    {
-        if (strncasecmp(s.data + i, csv, sizeof(csv) - 1) == 0) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
 void
 il_effect_list(il_req_t *r)
 {
@@ -348,7 +325,8 @@ il_effect_list(il_req_t *r)
     l->since = INT64_MIN;
     l->until = INT64_MIN;
     l->limit = IL_DOC_LIMIT;
-    l->csv = il_effect_wants_csv(r);
+    l->csv = il_accept_prefers(il_req_param(r, "HTTP_ACCEPT"), "text/csv",
+                               "application/json");
 
     if (il_query_read(r, q, IL_Q_MAX) == 0
         && il_query_int(r, &q[IL_Q_LIMIT], 1, IL_DOC_LIMIT_MAX, &l->limit)

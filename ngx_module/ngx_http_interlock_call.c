@@ -31,11 +31,9 @@ static ngx_int_t ngx_http_interlock_call_start(ngx_http_request_t *r,
     ngx_str_t *uri, ngx_str_t *args, ngx_uint_t flags);
 static ngx_int_t ngx_http_interlock_call_done(ngx_http_request_t *r,
     void *data, ngx_int_t rc);
+static ngx_int_t ngx_http_interlock_call_none(ngx_http_request_t *r);
+static void ngx_http_interlock_call_reset(ngx_connection_t *c);
 static void ngx_http_interlock_call_list(ngx_list_t *to, ngx_list_t *from);
-static ngx_int_t ngx_http_interlock_call_headers(ngx_http_request_t *r,
-    ngx_http_interlock_effect_t *e, ngx_list_t *headers);
-static ngx_uint_t ngx_http_interlock_call_keeps(ngx_table_elt_t *h,
-    ngx_http_interlock_effect_t *e);
 static ngx_int_t ngx_http_interlock_call_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_interlock_call_memory(ngx_http_request_t *r,
@@ -135,7 +133,7 @@ ngx_http_interlock_call_provider(ngx_http_request_t *r,
 
     call->spool = 1;
 
-    if (ngx_http_interlock_call_headers(r, ctx->effect, &headers) != NGX_OK
+    if (ngx_http_interlock_effect_headers(r, ctx->effect, &headers) != NGX_OK
         || ngx_http_interlock_call_start(r, ctx, call, &r->uri, &r->args,
                                          NGX_HTTP_SUBREQUEST_CLONE)
            != NGX_OK)
@@ -226,6 +224,96 @@ ngx_http_interlock_call_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
 }
 
 
+/*
+ * What nginx does when a timer of the upstream connection expires, at whatever
+ * stage it is: its handlers look for "timedout" first.  While the request is
+ * sent or the connection made the one for writing does; else that one does
+ * nothing, and the one for reading does.  They are called without the event,
+ * because behind that the main request would go on, and may be freed.
+ */
+
+void
+ngx_http_interlock_call_end(ngx_http_interlock_call_t *call)
+{
+    ngx_connection_t     *c;
+    ngx_http_request_t   *sr;
+    ngx_resolver_ctx_t   *name;
+    ngx_http_upstream_t  *u;
+
+    if (call->done) {
+        return;
+    }
+
+    call->over = 1;
+
+    sr = call->request;
+    u = sr->upstream;
+
+    if (u == NULL) {
+
+        /* some phase holds it still; when it goes on, it goes nowhere */
+
+        sr->content_handler = ngx_http_interlock_call_none;
+        return;
+    }
+
+    u->peer.tries = 0;
+    c = u->peer.connection;
+
+    if (c == NULL) {
+
+        name = u->resolved ? u->resolved->ctx : NULL;
+
+        if (name) {
+            name->state = NGX_RESOLVE_TIMEDOUT;
+            name->async = 0;
+            name->handler(name);
+        }
+
+        return;
+    }
+
+    ngx_http_interlock_call_reset(c);
+
+    c->write->timedout = 1;
+    c->read->timedout = 1;
+    c->read->delayed = 0;
+
+    u->write_event_handler(sr, u);
+
+    if (!call->done) {
+        u->read_event_handler(sr, u);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_interlock_call_none(ngx_http_request_t *r)
+{
+    return NGX_HTTP_GATEWAY_TIME_OUT;
+}
+
+
+/* What the kernel has taken but not sent yet would go out after the close. */
+
+static void
+ngx_http_interlock_call_reset(ngx_connection_t *c)
+{
+    struct linger  linger;
+
+    linger.l_onoff = 1;
+    linger.l_linger = 0;
+
+    if (setsockopt(c->fd, SOL_SOCKET, SO_LINGER, (const void *) &linger,
+                   sizeof(struct linger))
+        == -1)
+    {
+        ngx_log_error(NGX_LOG_ALERT, c->log, ngx_socket_errno,
+                      "setsockopt(SO_LINGER) failed");
+    }
+}
+
+
 ngx_http_interlock_call_t *
 ngx_http_interlock_call_of(ngx_http_request_t *r)
 {
@@ -262,121 +350,6 @@ ngx_http_interlock_call_settings(ngx_http_request_t *r)
         ucf = r->loc_conf[imcf->fastcgi->ctx_index];
         ucf->ignore_client_abort = 1;
         ucf->intercept_errors = 0;
-    }
-}
-
-
-/* a list of its own: the main request's is the worker's, and stays */
-
-static ngx_int_t
-ngx_http_interlock_call_headers(ngx_http_request_t *r,
-    ngx_http_interlock_effect_t *e, ngx_list_t *headers)
-{
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h, *copy;
-
-    if (ngx_list_init(headers, r->pool, 20, sizeof(ngx_table_elt_t)) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    part = &r->headers_in.headers.part;
-    h = part->elts;
-
-    for (i = 0; /* void */ ; i++) {
-
-        if (i >= part->nelts) {
-            if (part->next == NULL) {
-                break;
-            }
-
-            part = part->next;
-            h = part->elts;
-            i = 0;
-        }
-
-        if (!ngx_http_interlock_call_keeps(&h[i], e)) {
-            continue;
-        }
-
-        copy = ngx_list_push(headers);
-        if (copy == NULL) {
-            return NGX_ERROR;
-        }
-
-        *copy = h[i];
-    }
-
-    if (e->key.len) {
-
-        copy = ngx_list_push(headers);
-        if (copy == NULL) {
-            return NGX_ERROR;
-        }
-
-        copy->hash = 1;
-        copy->key = e->key_header;
-        copy->value = e->key;
-        copy->lowcase_key = ngx_pnalloc(r->pool, e->key_header.len);
-        if (copy->lowcase_key == NULL) {
-            return NGX_ERROR;
-        }
-
-        ngx_strlow(copy->lowcase_key, e->key_header.data, e->key_header.len);
-    }
-
-    return NGX_OK;
-}
-
-
-/*
- * Not for the provider: all that is interlock's, the owner token wherever it
- * is, and another key than the effect's.  Answers are kept as they come, so
- * the worker's wish for a compressed one is not passed on either.
- */
-
-static ngx_uint_t
-ngx_http_interlock_call_keeps(ngx_table_elt_t *h,
-    ngx_http_interlock_effect_t *e)
-{
-    ngx_str_t  v;
-
-    if (h->key.len >= 10
-        && ngx_strncasecmp(h->key.data, (u_char *) "Interlock-", 10) == 0)
-    {
-        return 0;
-    }
-
-    if (e->key.len && h->key.len == e->key_header.len
-        && ngx_strncasecmp(h->key.data, e->key_header.data, h->key.len) == 0)
-    {
-        return 0;
-    }
-
-    switch (h->key.len) {
-
-    case sizeof("Upgrade") - 1:
-        return ngx_strncasecmp(h->key.data, (u_char *) "Upgrade", 7) != 0;
-
-    case sizeof("Authorization") - 1:
-        if (ngx_strncasecmp(h->key.data, (u_char *) "Authorization", 13) != 0)
-        {
-            return 1;
-        }
-
-        v = h->value;
-
-        return v.len < e->token.len
-               || ngx_memcmp(v.data + v.len - e->token.len, e->token.data,
-                             e->token.len) != 0;
-
-    case sizeof("Accept-Encoding") - 1:
-        return ngx_strncasecmp(h->key.data, (u_char *) "Accept-Encoding", 15)
-               != 0;
-
-    default:
-        return 1;
     }
 }
 

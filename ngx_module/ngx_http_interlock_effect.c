@@ -22,13 +22,17 @@
 #include "ngx_http_interlock_effect.h"
 
 
-/* the backend is away: a begin is tried for some seconds, a record, which
- * nobody else can make, for about ten */
+/* the backend is away: a begin is tried again for some seconds, a record,
+ * which nobody else can make, for ten, with all the time that its tries take */
 
 #define NGX_HTTP_INTERLOCK_BEGIN_TIME    3000
-#define NGX_HTTP_INTERLOCK_RECORD_TRIES  14
-#define NGX_HTTP_INTERLOCK_PAUSE_FIRST   50
-#define NGX_HTTP_INTERLOCK_PAUSE_MAX     1000
+#define NGX_HTTP_INTERLOCK_RECORD_TIME   10000
+#define NGX_HTTP_INTERLOCK_RECORD_LEAST  50
+
+/* a call ends this long before its send deadline, for what is between this
+ * clock and the database's, and the way of the last byte */
+
+#define NGX_HTTP_INTERLOCK_MARGIN        250
 
 
 static ngx_int_t ngx_http_interlock_effect_start(ngx_http_request_t *r,
@@ -52,9 +56,6 @@ static ngx_int_t ngx_http_interlock_effect_record(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 static ngx_int_t ngx_http_interlock_effect_recorded(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
-static ngx_int_t ngx_http_interlock_effect_pause(ngx_http_request_t *r,
-    ngx_http_interlock_effect_t *e);
-static void ngx_http_interlock_effect_wake(ngx_event_t *ev);
 static ngx_int_t ngx_http_interlock_effect_done(ngx_http_request_t *r,
     ngx_http_interlock_effect_t *e);
 
@@ -373,6 +374,7 @@ ngx_http_interlock_effect_begun(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx)
 {
     ngx_int_t                        rc;
+    ngx_msec_t                       left;
     ngx_http_interlock_effect_t     *e;
     ngx_http_interlock_main_conf_t  *imcf;
 
@@ -413,12 +415,23 @@ ngx_http_interlock_effect_begun(ngx_http_request_t *r,
 
     /*
      * Time may have passed since the begin was asked for: beyond the send
-     * deadline others take this effect for one with an unknown end.
+     * deadline others take this effect for one with an unknown end, and may
+     * send it again.  So nothing of it leaves later: whatever the provider
+     * reads or says meanwhile, the call is ended then.
      */
 
-    if (e->deadline && ngx_current_msec - e->begun >= e->deadline) {
+    left = 0;
+
+    if (e->deadline) {
+        left = e->deadline - ngx_min(e->deadline / 20,
+                                     NGX_HTTP_INTERLOCK_MARGIN);
+        left = ngx_http_interlock_effect_left(e->begun, left);
+    }
+
+    if (e->deadline && left == 0) {
         e->late = 1;
         e->failure = "late";
+        e->ended = ngx_current_msec;
 
         return ngx_http_interlock_effect_record(r, ctx);
     }
@@ -427,6 +440,10 @@ ngx_http_interlock_effect_begun(ngx_http_request_t *r,
 
     if (ngx_http_interlock_call_provider(r, ctx, &e->send) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (left) {
+        ngx_http_interlock_effect_limit(r, e, left);
     }
 
     return NGX_AGAIN;
@@ -443,18 +460,27 @@ ngx_http_interlock_effect_sent(ngx_http_request_t *r,
     e = ctx->effect;
     u = e->send.request->upstream;
 
+    ngx_http_interlock_effect_cleanup(ctx);
+
     /* for $upstream_status and its kin in the access log */
 
     r->upstream_states = e->send.request->upstream_states;
 
-    if (e->send.status && e->send.complete) {
+    /* an interim answer (100, 103) is none: the final one was never seen */
+
+    if (e->send.complete
+        && e->send.status >= NGX_HTTP_OK && e->send.status < 600)
+    {
         e->failure = NULL;
+
+    } else if (u == NULL || (!u->request_sent && e->send.status == 0)) {
+        e->failure = "connect";
+
+    } else if (e->send.over) {
+        e->failure = "timeout";
 
     } else if (e->send.status) {
         e->failure = "truncated";
-
-    } else if (u == NULL || !u->request_sent) {
-        e->failure = "connect";
 
     } else if (e->send.rc == NGX_HTTP_GATEWAY_TIME_OUT) {
         e->failure = "timeout";
@@ -462,6 +488,8 @@ ngx_http_interlock_effect_sent(ngx_http_request_t *r,
     } else {
         e->failure = "reset";
     }
+
+    e->ended = ngx_current_msec;
 
     return ngx_http_interlock_effect_record(r, ctx);
 }
@@ -472,6 +500,7 @@ ngx_http_interlock_effect_record(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx)
 {
     ngx_str_t                     body;
+    ngx_msec_t                    left;
     ngx_http_interlock_effect_t  *e;
 
     e = ctx->effect;
@@ -495,6 +524,15 @@ ngx_http_interlock_effect_record(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    /* (a backend that hangs is waited for no longer than one that is away) */
+
+    left = ngx_http_interlock_effect_left(e->ended,
+                                          NGX_HTTP_INTERLOCK_RECORD_TIME);
+
+    ngx_http_interlock_effect_limit(r, e,
+                                    ngx_max(left,
+                                            NGX_HTTP_INTERLOCK_RECORD_LEAST));
+
     return NGX_AGAIN;
 }
 
@@ -514,6 +552,8 @@ ngx_http_interlock_effect_recorded(ngx_http_request_t *r,
 
     e = ctx->effect;
 
+    ngx_http_interlock_effect_cleanup(ctx);
+
     if (e->record.status == NGX_HTTP_OK && e->record.complete) {
 
         state = ngx_http_interlock_call_answer(&e->record,
@@ -529,7 +569,8 @@ ngx_http_interlock_effect_recorded(ngx_http_request_t *r,
     }
 
     if ((e->record.status == 0 || e->record.status >= 500)
-        && e->tries < NGX_HTTP_INTERLOCK_RECORD_TRIES)
+        && ngx_http_interlock_effect_left(e->ended,
+                                          NGX_HTTP_INTERLOCK_RECORD_TIME))
     {
         return ngx_http_interlock_effect_pause(r, e);
     }
@@ -545,42 +586,6 @@ ngx_http_interlock_effect_recorded(ngx_http_request_t *r,
                                "The provider was called, but its answer could "
                                "not be recorded. The effect will be looked "
                                "into; do not send it otherwise.");
-}
-
-
-static ngx_int_t
-ngx_http_interlock_effect_pause(ngx_http_request_t *r,
-    ngx_http_interlock_effect_t *e)
-{
-    ngx_msec_t  pause;
-
-    pause = NGX_HTTP_INTERLOCK_PAUSE_FIRST << ngx_min(e->tries - 1, 5);
-
-    e->state = NGX_HTTP_INTERLOCK_EFFECT_PAUSE;
-    e->timer.handler = ngx_http_interlock_effect_wake;
-    e->timer.data = r;
-    e->timer.log = r->connection->log;
-
-    ngx_add_timer(&e->timer, ngx_min(pause, NGX_HTTP_INTERLOCK_PAUSE_MAX));
-
-    return NGX_AGAIN;
-}
-
-
-static void
-ngx_http_interlock_effect_wake(ngx_event_t *ev)
-{
-    ngx_connection_t    *c;
-    ngx_http_request_t  *r;
-
-    r = ev->data;
-    c = r->connection;
-
-    ngx_http_set_log_request(c->log, r);
-
-    r->write_event_handler(r);
-
-    ngx_http_run_posted_requests(c);
 }
 
 
@@ -617,13 +622,4 @@ ngx_http_interlock_effect_done(ngx_http_request_t *r,
                                       "The connection to the provider ended "
                                       "before its whole answer was there. "
                                       "Whether it acted is not known.");
-}
-
-
-void
-ngx_http_interlock_effect_cleanup(ngx_http_interlock_ctx_t *ctx)
-{
-    if (ctx->effect->timer.timer_set) {
-        ngx_del_timer(&ctx->effect->timer);
-    }
 }

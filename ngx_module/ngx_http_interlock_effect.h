@@ -65,6 +65,7 @@ typedef struct {
     unsigned                        complete:1; /* the body's end was seen */
     unsigned                        spool:1;    /* a long one to a file */
     unsigned                        too_long:1;
+    unsigned                        over:1;     /* its time was: it was ended */
 } ngx_http_interlock_call_t;
 
 
@@ -111,6 +112,7 @@ struct ngx_http_interlock_effect_s {
     ngx_msec_t                      first;      /* begun for the first time */
     ngx_msec_t                      begun;
     ngx_msec_t                      deadline;   /* from begun on; 0: none */
+    ngx_msec_t                      ended;      /* first told how it ended */
 
     ngx_str_t                       outcome;    /* the effect's state */
     const char                     *failure;    /* NULL: it was answered */
@@ -146,6 +148,21 @@ ngx_int_t ngx_http_interlock_keys_verify(ngx_http_request_t *r,
 
 ngx_int_t ngx_http_interlock_effect_handler(ngx_http_request_t *r,
     ngx_http_interlock_loc_conf_t *ilcf);
+
+/* ngx_http_interlock_effect_time.c: pauses, and the ends of calls */
+
+/* what is left of a time that began then; 0: nothing */
+ngx_msec_t ngx_http_interlock_effect_left(ngx_msec_t since, ngx_msec_t time);
+
+/* The handler runs again after a while; returns NGX_AGAIN. */
+ngx_int_t ngx_http_interlock_effect_pause(ngx_http_request_t *r,
+    ngx_http_interlock_effect_t *e);
+
+/* The call that was just made is ended after that time. */
+void ngx_http_interlock_effect_limit(ngx_http_request_t *r,
+    ngx_http_interlock_effect_t *e, ngx_msec_t time);
+
+/* No timer from here on. */
 void ngx_http_interlock_effect_cleanup(ngx_http_interlock_ctx_t *ctx);
 
 /* ngx_http_interlock_call.c: subrequests whose answers are caught */
@@ -157,6 +174,11 @@ ngx_int_t ngx_http_interlock_call_provider(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_call_t *call);
 ngx_http_interlock_call_t *ngx_http_interlock_call_of(ngx_http_request_t *r);
 void ngx_http_interlock_call_settings(ngx_http_request_t *r);
+
+/* Ends a call that is under way as if its upstream had timed out.  The main
+ * request is posted, for the caller to run. */
+void ngx_http_interlock_call_end(ngx_http_interlock_call_t *call);
+
 ngx_int_t ngx_http_interlock_call_header(ngx_http_request_t *r,
     ngx_http_interlock_call_t *call);
 void ngx_http_interlock_call_filter_init(void);
@@ -164,6 +186,12 @@ void ngx_http_interlock_call_filter_init(void);
 /* The value of a header of the call's answer; NULL if there is none. */
 ngx_str_t *ngx_http_interlock_call_answer(ngx_http_interlock_call_t *call,
     const char *name);
+
+/* ngx_http_interlock_effect_headers.c: what the provider gets: a list of its
+ * own, because the main request's is the worker's, and stays */
+
+ngx_int_t ngx_http_interlock_effect_headers(ngx_http_request_t *r,
+    ngx_http_interlock_effect_t *e, ngx_list_t *headers);
 
 /* ngx_http_interlock_effect_tell.c: what is told to the backend, and heard */
 

@@ -314,12 +314,19 @@ select 'sent again in one round although the provider honours no key',
     format('%s/%s', s.tenant, s.id)
 from interlock.sends s
 join interlock.effects e on e.tenant = s.tenant and e.id = s.effect_id
-join interlock.effect_kind_versions v on v.tenant = s.tenant
-    and v.name = e.kind and v.version = s.kind_version
-where not v.idempotent
-    and exists (select from interlock.sends p
-                where p.tenant = s.tenant and p.effect_id = s.effect_id
-                    and p.round = s.round and p.n < s.n)
+where s.repeats > 0
+    or exists (select from interlock.sends p
+               where p.tenant = s.tenant and p.effect_id = s.effect_id
+                   and p.round = s.round and p.n < s.n)
+group by s.tenant, s.id, e.kind, s.effect_id, s.round
+having exists (
+    select from interlock.sends p
+    join interlock.effect_kind_versions v on v.tenant = p.tenant
+        and v.name = e.kind and v.version = p.kind_version
+    where p.tenant = s.tenant and p.effect_id = s.effect_id
+        and p.round = s.round
+    having not bool_and(v.idempotent)
+        or count(distinct lower(v.key_header)) > 1)
 
 union all
 select 'failed although a send of its round happened',
@@ -328,6 +335,15 @@ from interlock.effects e
 join interlock.sends s on s.tenant = e.tenant and s.effect_id = e.id
     and s.round = e.round and s.outcome = 'confirmed'
 where e.state = 'failed'
+
+union all
+select 'failed while a send of its round could still go out',
+    format('%s/%s', h.tenant, h.effect_id)
+from interlock.effects_history h
+join interlock.sends s on s.tenant = h.tenant and s.effect_id = h.effect_id
+    and s.round = h.round and s.heard is null
+    and s.begun_at <= h.at and s.deadline > h.at
+where h.moved and h.to_state = 'failed' and h.what in ('resolve', 'look-up')
 
 union all
 select 'unknown, and nobody will find out', format('%s/%s', e.tenant, e.id)

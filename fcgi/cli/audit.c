@@ -60,6 +60,7 @@ static const struct {
     { "ended", { "call", "status", NULL } },
     { "refused", { "call", "refusal", NULL } },
     { "checked", { "answer", NULL } },
+    { "held", { "error", NULL } },
     { "action", { "action", "requested_by", NULL } },
     { "effect", { "name", "state", NULL } },
     { NULL, { NULL } }

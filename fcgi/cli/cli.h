@@ -134,6 +134,10 @@ void il_out_line(FILE *f, il_str_t s);
  * written, else rc. */
 int il_out_end(int rc);
 
+/* The same for what was done whether or not it can be printed: the message,
+ * and rc in any case. */
+int il_out_done(int rc);
+
 /* Member of a JSON object as text (strings unescaped, numbers as written);
  * a new string, or NULL if it is missing, null or not a scalar. */
 char *il_json_text(il_str_t json, const char *pointer);

@@ -45,6 +45,8 @@ static const il_opt_t  il_effect_begin_opts[] = {
       "a text that differs when the request differs", 0, 0, 0 },
     { "compensates", IL_OPT_STR, offsetof(il_effect_opts_t, what.compensates),
       "EFFECT", "the effect that this one undoes", 0, 0, 0 },
+    { "call", IL_OPT_STR, offsetof(il_effect_opts_t, what.call), "UUID",
+      "of this call; the same again gets the same send (a new one)", 0, 0, 0 },
     IL_OPT_END
 };
 
@@ -69,7 +71,8 @@ const il_cmd_t  il_cmd_effect_begin = {
     "outside.  Exit code 0: send it now, once, with the idempotency_key that\n"
     "is printed, and then tell the outcome; 1: it has happened already; 75:\n"
     "somebody else is sending it, or it is not known whether it happened, or\n"
-    "this attempt has ended.",
+    "this attempt has ended.  A second begin is somebody else, unless it has\n"
+    "the first one's --call.",
     il_effect_begin_opts, sizeof(il_effect_opts_t), 0, 0, 0
 };
 
@@ -146,6 +149,8 @@ il_effect_begin(il_http_t *h, const il_common_t *c,
     const il_effect_what_t *what, il_effect_begun_t *begun)
 {
     int       rc;
+    char      call[IL_UUID_TEXT + 1];
+    uint8_t   id[IL_UUID_BYTES];
     il_buf_t  body;
     il_str_t  json;
 
@@ -156,6 +161,19 @@ il_effect_begin(il_http_t *h, const il_common_t *c,
         return EX_USAGE;
     }
 
+    /* Another process, after this one was killed, may not take this one's
+     * send for its own: what is sent may have been sent. */
+
+    if (what->call == NULL) {
+        il_uuid7(id, (uint64_t) time(NULL) * 1000);
+
+    } else if (il_uuid_parse(id, il_cstr(what->call)) != 0) {
+        il_err("effect: --call is not a UUID: %s", what->call);
+        return EX_USAGE;
+    }
+
+    il_uuid_format(call, id);
+
     memset(&body, 0, sizeof(body));
     il_buf_puts(&body, "{");
     il_call_member(&body, "name", what->name);
@@ -163,7 +181,7 @@ il_effect_begin(il_http_t *h, const il_common_t *c,
     il_call_member(&body, "target", what->target);
     il_call_member(&body, "request_digest", what->digest);
     il_call_member(&body, "compensates", what->compensates);
-    il_call_member(&body, "call", what->call);
+    il_call_member(&body, "call", call);
     il_buf_puts(&body, "}");
 
     rc = il_effect_call(h, c, "/v1/effects", il_buf_str(&body));
@@ -378,5 +396,5 @@ il_effect_tell_main(void *opts, const il_args_t *args)
     il_http_close(&h);
     il_buf_free(&more);
 
-    return il_out_end(rc);
+    return il_out_done(rc);
 }

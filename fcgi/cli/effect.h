@@ -16,7 +16,8 @@ typedef struct {
     const char  *target;            /* NULL: none; so below */
     const char  *digest;
     const char  *compensates;
-    const char  *call;              /* a UUID: only this call may repeat it */
+    const char  *call;              /* a UUID: only this call may repeat it;
+                                     * NULL: a new one */
 } il_effect_what_t;
 
 /* What the server answered; strings are new, or NULL. */
@@ -33,8 +34,7 @@ typedef struct {
 int il_effect_open(il_http_t *h, const il_common_t *c, const char *command);
 
 /* Begins; h->answer is the server's.  Tries again while there is no answer: a
- * begin repeated by its owner (or, if it has one, under its call) gets the same
- * send.  0 or exit code. */
+ * begin repeated under its call gets the same send.  0 or exit code. */
 int il_effect_begin(il_http_t *h, const il_common_t *c,
     const il_effect_what_t *what, il_effect_begun_t *begun);
 

@@ -8,19 +8,27 @@
 #include "effect_mail.h"
 
 
-/* What stands left of the first colon is a header's name. */
-static int
-il_mail_is_header(il_str_t line)
+/* What stands left of the first colon is a header's name.  Its length; 0: it
+ * is no header.  Spaces before the colon are of old (section 4.5), and are read
+ * by those who get the mail. */
+static size_t
+il_mail_header(il_str_t line)
 {
-    size_t  i;
+    size_t  i, n;
 
-    for (i = 0; i < line.len && line.data[i] != ':'; i++) {
-        if (line.data[i] <= 0x20 || line.data[i] == 0x7f) {
-            return 0;
-        }
+    for (n = 0; n < line.len && line.data[n] > 0x20 && line.data[n] < 0x7f
+         && line.data[n] != ':'; n++)
+    {
+        /* void */
     }
 
-    return i > 0 && i < line.len;
+    for (i = n; i < line.len
+         && (line.data[i] == ' ' || line.data[i] == '\t'); i++)
+    {
+        /* void */
+    }
+
+    return i < line.len && line.data[i] == ':' ? n : 0;
 }
 
 
@@ -63,7 +71,7 @@ il_effect_mail_read(il_buf_t *mail, const char *domain)
 
     text = il_buf_str(mail);
 
-    if (!il_mail_is_header(il_mail_line(&text))) {
+    if (il_mail_header(il_mail_line(&text)) == 0) {
         il_err("effect run: standard input is not a message: it does not"
                " begin with a header");
         return EX_DATAERR;
@@ -92,13 +100,13 @@ il_effect_mail_set_id(il_buf_t *mail, const char *id)
     il_buf_t  out;
     il_str_t  rest, line;
 
-    static const char  name[] = "Message-ID:";
+    static const char  name[] = "Message-ID";
 
     memset(&out, 0, sizeof(out));
     rest = il_buf_str(mail);
     line = il_mail_line(&rest);
 
-    il_buf_printf(&out, "%s %s%s", name, id,
+    il_buf_printf(&out, "%s: %s%s", name, id,
                   line.len > 1 && line.data[line.len - 2] == '\r' ? "\r\n"
                                                                   : "\n");
     drop = 0;
@@ -114,7 +122,7 @@ il_effect_mail_set_id(il_buf_t *mail, const char *id)
         }
 
         if (line.data[0] != ' ' && line.data[0] != '\t') {
-            drop = line.len >= sizeof(name) - 1
+            drop = il_mail_header(line) == sizeof(name) - 1
                    && strncasecmp(line.data, name, sizeof(name) - 1) == 0;
         }
 

@@ -24,7 +24,6 @@
 #include "effect_mail.h"
 #include "il_json.h"
 #include "il_time.h"
-#include "il_uuid.h"
 
 #define IL_RUN_GRACE      1000          /* ms from SIGTERM to SIGKILL */
 #define IL_RUN_EXIT_EXEC  127
@@ -335,26 +334,28 @@ il_run_wait(il_run_t *run)
 /* ---------------------------------------------------------------- outcome */
 
 
+/* Is the code in the list?  -1: it is not a list of codes, 1 to 255. */
 static int
 il_run_is_no(const char *codes, int code)
 {
+    int          is;
     int64_t      n;
     il_str_t     part;
     const char  *comma;
 
-    for (;;) {
+    for (is = 0; /* void */; codes = comma + 1) {
         comma = strchrnul(codes, ',');
         part = il_str(codes, (size_t) (comma - codes));
 
-        if (il_digits_parse(part, 3, &n) == 0 && n == code) {
-            return 1;
+        if (il_digits_parse(part, 3, &n) != 0 || n < 1 || n > 255) {
+            return -1;
         }
+
+        is |= (n == code);
 
         if (*comma == '\0') {
-            return 0;
+            return is;
         }
-
-        codes = comma + 1;
     }
 }
 
@@ -381,7 +382,7 @@ il_run_outcome(const il_run_t *run, char *detail, size_t cap)
     (void) snprintf(detail, cap, "exit code %d", code);
 
     return code == 0 ? "confirmed"
-           : il_run_is_no(run->o->failed, code) ? "failed" : "unknown";
+           : il_run_is_no(run->o->failed, code) == 1 ? "failed" : "unknown";
 }
 
 
@@ -481,22 +482,11 @@ il_run_go(il_run_t *run, char *const *argv)
 static int
 il_run_begin(il_run_t *run, char *const *argv)
 {
-    int               rc;
-    char              call[IL_UUID_TEXT + 1];
-    uint8_t           id[IL_UUID_BYTES];
-    int64_t           start;
-    il_effect_what_t  what;
-
-    /* Another run of the same effect, after this one was killed, may not take
-     * this one's send for its own: the command has run, perhaps. */
-
-    il_uuid7(id, (uint64_t) time(NULL) * 1000);
-    il_uuid_format(call, id);
-    what = run->o->what;
-    what.call = call;
+    int      rc;
+    int64_t  start;
 
     start = il_run_now();
-    rc = il_effect_begin(&run->h, &run->o->common, &what, &run->begun);
+    rc = il_effect_begin(&run->h, &run->o->common, &run->o->what, &run->begun);
 
     if (rc == 0) {
         rc = il_effect_decided(&run->begun);
@@ -543,6 +533,12 @@ il_run(void *opts, const il_args_t *args)
         o->failed = "64,65,77,78";
     }
 
+    if (il_run_is_no(o->failed, 0) == -1) {
+        il_err("effect run: --failed takes exit codes from 1 to 255, joined by"
+               " commas: %s", o->failed);
+        return EX_USAGE;
+    }
+
     if (o->domain == NULL) {
         o->domain = "interlock.invalid";
     }
@@ -584,5 +580,5 @@ il_run(void *opts, const il_args_t *args)
     il_run_close(&run.pidfd);
     il_run_close(&run.signals);
 
-    return il_out_end(rc);
+    return il_out_done(rc);
 }

@@ -4,9 +4,11 @@
  * To add a command: a row here, an il_cmd_t beside its function, a man page.
  */
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <sodium.h>
 
@@ -208,6 +210,27 @@ il_main_run(const il_cmd_t *cmd, int argc, char **argv, int leading, int words)
 }
 
 
+/* A standard stream that is closed would be the number of the next file or
+ * connection, which would get what is printed.  In its place there is one that
+ * fails as a closed one does. */
+static int
+il_main_streams(void)
+{
+    int  fd;
+
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) == -1
+            && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+               != fd)
+        {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -215,6 +238,10 @@ main(int argc, char **argv)
     const il_cmd_t  *cmd;
 
     (void) signal(SIGPIPE, SIG_IGN);
+
+    if (il_main_streams() != 0) {
+        return EX_OSERR;
+    }
 
     if (sodium_init() < 0) {
         il_err("cannot initialize libsodium");

@@ -26,6 +26,7 @@ typedef struct {
     const char  *until;
     il_list_t    jobs;
     int64_t      max;
+    int          succeeded_since;
     const char  *plan;
     const char  *requested_by;
     const char  *reason;
@@ -51,6 +52,10 @@ static const il_opt_t  il_redrive_opts[] = {
       "just this job; may be repeated", 0, 0, 0 },
     { "max", IL_OPT_INT, offsetof(il_redrive_opts_t, max), "N",
       "the oldest N of them (10000)", 1, 10000, 0 },
+    { "succeeded-since", IL_OPT_FLAG,
+      offsetof(il_redrive_opts_t, succeeded_since), NULL,
+      "also jobs of a work key that a later job of it has succeeded for", 0,
+      0, 0 },
     { "plan", il_redrive_str(plan), "ID", "run the jobs of this plan again",
       0, 0, 0 },
     { "yes", IL_OPT_FLAG, offsetof(il_redrive_opts_t, yes), NULL,
@@ -69,6 +74,7 @@ const il_cmd_t  il_cmd_redrive = {
     "Shows which failed jobs all of the filters mean: a plan, which changes\n"
     "nothing.  With --plan the jobs of that plan are queued again, each if it\n"
     "is still failed and its work key permits it; --yes does so at once.\n"
+    "What has succeeded since, by a later job, is counted and left out.\n"
     "Running a plan twice does no harm.  Exit code 66 if there is no such job.",
     il_redrive_opts, sizeof(il_redrive_opts_t), IL_CMD_CLIENT, 0, 0
 };
@@ -179,9 +185,51 @@ il_redrive_filter(il_buf_t *b, const il_redrive_opts_t *o)
                       (long long) o->max);
     }
 
+    if (o->succeeded_since) {
+        il_buf_printf(b, "%s\"succeeded_since\":true",
+                      b->len == 1 ? "" : ",");
+    }
+
     il_buf_puts(b, "}");
 
     return rc;
+}
+
+
+/* The jobs that a plan leaves out: a later one has succeeded. */
+static void
+il_redrive_left_out(il_str_t doc)
+{
+    char             *id;
+    size_t            pos;
+    int64_t           count;
+    il_str_t          name;
+    il_json_value_t   ids, item;
+
+    count = il_json_int(doc, "/succeeded_since/count", 0);
+    pos = 0;
+
+    if (count == 0) {
+        return;
+    }
+
+    (void) printf("left out: %lld whose work key a later job has succeeded"
+                  " for since (--succeeded-since takes them, too)%s\n",
+                  (long long) count, count > 200 ? ", the first 200:" : ":");
+
+    if (il_json_find(doc, il_cstr("/succeeded_since/job_ids"), &ids)
+        != IL_JSON_OK || ids.type != IL_JSON_ARRAY)
+    {
+        return;
+    }
+
+    while (il_json_next(ids, &pos, &name, &item)) {
+        id = il_json_text(item.raw, "");
+        (void) fputs("  ", stdout);
+        il_out_clean(stdout, id == NULL ? "-" : id, 200);
+        (void) fputc('\n', stdout);
+        free(id);
+    }
 }
 
 
@@ -209,6 +257,7 @@ il_redrive_show(const il_redrive_opts_t *o, il_str_t doc, int planned)
                       (long long) count, count > 200 ? ", the first 200:"
                                                      : "");
         il_call_lines(doc, "/jobs", jobs);
+        il_redrive_left_out(doc);
 
     } else {
         (void) printf("plan %s: %lld jobs queued again\n",
@@ -313,9 +362,12 @@ il_redrive_usage(const il_redrive_opts_t *o, const char *filter)
 {
     int  empty;
 
-    empty = (strcmp(filter, "{}") == 0);
+    /* (to leave nothing out is no filter) */
 
-    if (o->plan != NULL && (!empty || o->yes)) {
+    empty = (strcmp(filter, "{}") == 0
+             || strcmp(filter, "{\"succeeded_since\":true}") == 0);
+
+    if (o->plan != NULL && (!empty || o->yes || o->succeeded_since)) {
         il_err("redrive: a plan has its filter already: --plan goes with"
                " --reason and --requested-by only");
         return EX_USAGE;

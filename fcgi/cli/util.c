@@ -255,6 +255,15 @@ il_out_end(int rc)
 }
 
 
+int
+il_out_done(int rc)
+{
+    (void) il_out_end(rc);
+
+    return rc;
+}
+
+
 static void
 il_out_value(FILE *f, const il_json_value_t *v)
 {

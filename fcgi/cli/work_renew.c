@@ -109,9 +109,10 @@ il_renew_left(const il_work_job_t *job, il_str_t body)
 static void
 il_renew_answer(il_work_t *w, il_work_job_t *job, CURLcode code)
 {
-    char              *text, *cancel;
+    char              *text, *cancel, *problem;
     int64_t            sent, lease;
     il_answer_http_t  *a;
+    il_work_why_e      why;
 
     sent = job->renew_sent;
     job->renew_sent = 0;
@@ -153,9 +154,16 @@ il_renew_answer(il_work_t *w, il_work_job_t *job, CURLcode code)
         return;
     }
 
+    /* Canceled, and we hear of it only after the deadline: nobody has taken
+     * the attempt yet, so it can still be yielded. */
+
+    problem = il_http_problem(a);
+    why = (problem != NULL && strcmp(problem, "job-canceled") == 0)
+          ? IL_WORK_CANCELED : IL_WORK_LOST;
     text = il_http_explain(a);
-    il_work_job_stop(job, IL_WORK_LOST, text);
+    il_work_job_stop(job, why, text);
     free(text);
+    free(problem);
 }
 
 

@@ -11,13 +11,17 @@
 --   request    an arrival with the decision it got
 --   claimed    an attempt begins
 --   ended      it ends: call is what ended it (complete, fail, release, lost),
---              status what became of its job
+--              status what became of its job; retryable only with fail and lost
 --   refused    what an owner brought too late, kept as evidence
 --   checked    somebody looked for a lost job's result, or an effect
+--   held       the look-ups were exhausted: from now on the job waits for a
+--              person (one that is held by its loss has an ended with status
+--              held)
 --   published  a result stands from now on, or does again
 --   action     what a person did: requested_by and reason, and the token
 --   expired    a job waited too long
--- and those of audit_effects.
+-- and those of audit_effects.  That a parked job came into its line by itself
+-- is no entry: no row says when.  (That a person let it in is an action.)
 create or replace function interlock.audit(
     p_tenant int, p_key text, p_limit int, p_cursor text)
 returns table (doc text, next text)
@@ -86,7 +90,9 @@ end
 $$;
 
 -- audit_open(tenant, key, effects): what is not decided yet: the jobs that
--- have not ended (at most 100), then these effects.
+-- have not ended (at most 100), then these effects.  since: from when a job has
+-- been in its state: its claim, or else the last of what put it there: the end
+-- of an attempt, a look-up that settled it, a decision, its admission.
 create or replace function interlock.audit_open(
     p_tenant int, p_key text, p_effects json)
 returns json
@@ -100,7 +106,8 @@ declare
 begin
     select json_agg(json_build_object('what', 'job', 'id', x.id,
             'state', x.status, 'since', interlock.ts(coalesce(
-                x.granted_at, x.ended_at, x.created_at)),
+                x.granted_at, greatest(x.ended_at, x.looked_at, x.decided_at,
+                                       x.created_at))),
             'why', case
                 when x.status = 'running' then 'attempt ' || x.attempts
                     || case when x.ending then ', asked to end' else '' end
@@ -117,7 +124,8 @@ begin
             'assignee', x.assignee)
         order by x.created_at)
     into v_jobs
-    from (select j.*, l.granted_at, a.ended_at
+    from (select j.*, l.granted_at, a.ended_at, c.at as looked_at,
+              d.at as decided_at
           from (select y.* from (
                     (select i.* from interlock.jobs i
                      where i.tenant = p_tenant and i.work_key = p_key
@@ -137,7 +145,18 @@ begin
           left join lateral (
               select y.ended_at from interlock.attempts y
               where y.tenant = p_tenant and y.job_id = j.id
-              order by y.fence desc limit 1) a on true) x;
+              order by y.fence desc limit 1) a on true
+          left join lateral (
+              select y.at from interlock.check_answers y
+              where y.tenant = p_tenant and y.target = j.id
+                  and y.outcome in ('not_found', 'exhausted')
+              order by y.at desc limit 1) c on true
+          left join lateral (
+              select y.at from interlock.actions y
+              where y.tenant = p_tenant and y.work_key = p_key
+                  and y.target = j.id::text
+                  and y.what in ('job_decide', 'redrive')
+              order by y.at desc limit 1) d on true) x;
 
     return (select coalesce(json_agg(y.value), '[]'::json)
             from (select x.value from json_array_elements(v_jobs) x (value)
@@ -202,14 +221,7 @@ begin
     order by x.granted_at, 2 limit p_limit;
 
     return query
-    select a.ended_at, ('2.' || a.id) collate "C", json_build_object(
-        'at', interlock.ts(a.ended_at), 'what', 'ended',
-        'job_id', a.job_id, 'attempt', a.attempt, 'fence', a.fence,
-        'worker', a.worker, 'call', a.call, 'status', a.status,
-        'error', a.error, 'retryable', a.retryable,
-        'user_message', a.user_message, 'log_url', a.log_url,
-        'step', a.step, 'revision', a.revision,
-        'retry_at', interlock.ts(a.retry_at))
+    select a.ended_at, ('2.' || a.id) collate "C", interlock.audit_ended(a)
     from interlock.attempts a
     where a.tenant = p_tenant and a.work_key = p_key
         and a.ended_at >= p_from
@@ -237,6 +249,27 @@ begin
     from interlock.check_answers c
     where c.tenant = p_tenant and c.work_key = p_key and c.at >= p_from
         and (c.at, ('4.' || c.id) collate "C") > (p_from, p_after)
+    order by c.at, 2 limit p_limit;
+
+    return query
+    select c.at, ('4.' || c.id || '.held') collate "C", json_build_object(
+        'at', interlock.ts(c.at), 'what', 'held', 'job_id', c.target,
+        'error', 'its result could not be checked'
+            || coalesce(': ' || nullif(c.detail, ''), ''))
+    from interlock.check_answers c
+    cross join lateral (
+        select x.kind, x.kind_version from interlock.jobs x
+        where x.tenant = c.tenant and x.id = c.target
+        limit 1) j
+    cross join lateral (
+        select x.result_check from interlock.kind_versions x
+        where x.tenant = c.tenant and x.name = j.kind
+            and x.version = j.kind_version
+        limit 1) k
+    where c.tenant = p_tenant and c.work_key = p_key and c.at >= p_from
+        and c.subject = 'job' and c.outcome = 'exhausted'
+        and coalesce(k.result_check::json ->> 'on_exhausted', 'hold') = 'hold'
+        and (c.at, ('4.' || c.id || '.held') collate "C") > (p_from, p_after)
     order by c.at, 2 limit p_limit;
 
     return query
@@ -297,6 +330,35 @@ begin
 end
 $$;
 
+-- audit_ended(a): the entry of an attempt's end.  Whether it may be tried again
+-- is a word about failures; who completes or hands back says none.
+create or replace function interlock.audit_ended(a interlock.attempts)
+returns json
+language sql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+    select json_object_agg(e.name, e.value order by e.n)
+    from (values
+        (1, 'at', to_json(interlock.ts(a.ended_at))),
+        (2, 'what', to_json('ended'::text)),
+        (3, 'job_id', to_json(a.job_id)),
+        (4, 'attempt', to_json(a.attempt)),
+        (5, 'fence', to_json(a.fence)),
+        (6, 'worker', to_json(a.worker)),
+        (7, 'call', to_json(a.call)),
+        (8, 'status', to_json(a.status)),
+        (9, 'error', to_json(a.error)),
+        (10, 'retryable', to_json(a.retryable)),
+        (11, 'user_message', to_json(a.user_message)),
+        (12, 'log_url', to_json(a.log_url)),
+        (13, 'step', to_json(a.step)),
+        (14, 'revision', to_json(a.revision)),
+        (15, 'retry_at', to_json(interlock.ts(a.retry_at)))
+        ) e (n, name, value)
+    where e.name <> 'retryable' or a.call in ('fail', 'lost')
+$$;
+
+revoke all on function interlock.audit_ended(interlock.attempts) from public;
 revoke all on function interlock.audit_open(int, text, json) from public;
 revoke all on function interlock.audit_line(int, text, timestamptz, text,
     int)

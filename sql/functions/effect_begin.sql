@@ -294,7 +294,14 @@ begin
         when (c.policy).lookup is not null then 'check_first'
         else 'needs_human' end;
 
-    if a.decision = 'already_confirmed' then
+    if a.decision = 'needs_human' and e.state = 'unknown'
+        and e.human_at > v_now
+    then
+        -- It was to be sent again, and its kind says another thing by now.
+        e.human_at := v_now;
+        perform interlock.effect_store(e);
+        return a;
+    elsif a.decision = 'already_confirmed' then
         a.provider_ref := e.provider_ref;
         a.response_status := e.response_status;
         a.response_type := e.response_type;
@@ -308,6 +315,15 @@ begin
             set call_id = c.call_id, repeats = x.repeats + 1
             where x.tenant = s.tenant and x.id = s.id;
         end if;
+        if e.no_round is not null then
+            e.no_round := null;     -- said of what went out before
+            perform interlock.effect_store(e);
+        end if;
+        -- It goes out as it was permitted, whatever its kind says by now.
+        c.policy := (
+            select v from interlock.effect_kind_versions v
+            where v.tenant = s.tenant and v.name = e.kind
+                and v.version = s.kind_version);
         return interlock.effect_may(a, c, e, v_now);
     end if;
 
@@ -347,6 +363,7 @@ begin
     e.job_id := c.job;
     e.last_sent := v_now;
     e.open_until := v_now + make_interval(secs => (c.policy).send_deadline);
+    e.no_round := null;
     e.unknown_since := null;
     e.human_at := null;
     e.changed_at := v_now;

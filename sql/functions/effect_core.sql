@@ -60,17 +60,55 @@ as $$
     select p_id || '-' || p_round
 $$;
 
+-- effect_repeat_end(e, k): until when e may be sent again under its present
+-- key, or null: it may not.  What counts is what was known of the provider all
+-- the time: if any version of the kind since the round's first send did not
+-- honour keys, or took them in another header, one of the sends may have gone
+-- out without our key, and a later version cannot make good for that.  Of the
+-- windows the shortest holds: within it the provider still knows the first
+-- send when this one arrives.  For one effect's round this only ever shrinks.
+create or replace function interlock.effect_repeat_end(
+    e interlock.effects, k interlock.effect_kind_versions)
+returns timestamptz
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v_first   int;
+    v_last    int;
+    v_window  int;
+begin
+    if not k.idempotent then
+        return null;
+    end if;
+
+    select min(s.kind_version), max(s.kind_version) into v_first, v_last
+    from interlock.sends s
+    where s.tenant = e.tenant and s.effect_id = e.id and s.round = e.round;
+
+    select min(v.key_window) into v_window
+    from interlock.effect_kind_versions v
+    where v.tenant = e.tenant and v.name = e.kind
+        and v.version between least(v_first, k.version)
+            and greatest(v_last, k.version)
+    having bool_and(v.idempotent
+        and lower(v.key_header) = lower(k.key_header));
+
+    return e.first_sent
+        + make_interval(secs => v_window - k.send_deadline);
+end
+$$;
+
 -- effect_repeatable(e, k, now): may e be sent again under its present key?
--- The provider honours it, and will still know the first send of the round
--- when this one may arrive.
 create or replace function interlock.effect_repeatable(
     e interlock.effects, k interlock.effect_kind_versions, p_now timestamptz)
 returns boolean
-language sql immutable
-set search_path = pg_catalog, pg_temp
+language sql stable
+set search_path = pg_catalog, interlock, pg_temp
 as $$
-    select k.idempotent and p_now < e.first_sent
-        + make_interval(secs => k.key_window - k.send_deadline)
+    select coalesce(p_now < interlock.effect_repeat_end(e, k), false)
 $$;
 
 -- effect_sole(e): has e surely been sent no more than once in its round, so
@@ -137,7 +175,8 @@ begin
         target = e.target, job_id = e.job_id, sends = e.sends,
         first_sent = e.first_sent, last_sent = e.last_sent,
         open_send = e.open_send, open_until = e.open_until,
-        other_round = e.other_round, confirmed_round = e.confirmed_round,
+        other_round = e.other_round, no_round = e.no_round,
+        confirmed_round = e.confirmed_round,
         provider_ref = e.provider_ref, response_status = e.response_status,
         response_type = e.response_type, response = e.response,
         unknown_since = e.unknown_since, human_at = e.human_at,
@@ -253,7 +292,8 @@ $$;
 -- effect_unclear(e, what, w): nobody knows whether this round happened.  Then
 -- it is looked up, if its kind says how; if nobody can look, a human decides,
 -- but not before the send's deadline, until which its owner may still speak,
--- nor while the provider would know our key again.
+-- nor while the provider would know our key again.  If the provider has said
+-- meanwhile that it did not happen, effects_overdue settles it at once.
 create or replace function interlock.effect_unclear(
     e interlock.effects, p_what text, w interlock.effect_word)
 returns interlock.effects
@@ -272,11 +312,12 @@ begin
 
     select * into strict k from interlock.effect_kind_row(e.tenant, e.kind);
 
-    if k.lookup is null then
+    if e.no_round = e.round then
+        e.human_at := v_now;
+    elsif k.lookup is null then
         e.human_at := case
             when interlock.effect_repeatable(e, k, v_now)
-            then e.first_sent
-                + make_interval(secs => k.key_window - k.send_deadline)
+            then interlock.effect_repeat_end(e, k)
             when p_what = 'outcome' then v_now
             else greatest(v_now, e.open_until) end;
     else
@@ -504,6 +545,8 @@ $$;
 revoke all on function interlock.job_root(interlock.jobs) from public;
 revoke all on function interlock.effect_scope_of(interlock.jobs) from public;
 revoke all on function interlock.effect_key(uuid, int) from public;
+revoke all on function interlock.effect_repeat_end(interlock.effects,
+    interlock.effect_kind_versions) from public;
 revoke all on function interlock.effect_repeatable(interlock.effects,
     interlock.effect_kind_versions, timestamptz) from public;
 revoke all on function interlock.effect_sole(interlock.effects) from public;

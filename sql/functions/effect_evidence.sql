@@ -301,7 +301,8 @@ begin
 
     perform interlock.effects_hold(v_wten, array(
         select x.effect_id from unnest(v_word) with ordinality x (effect_id,
-            round, provider_ref, said, by_key, detail, i) order by x.i));
+            round, provider_ref, said, by_key, by_ref, detail, i)
+        order by x.i));
 
     for i in 1 .. cardinality(v_word) loop
         select * into g from interlock.evidence_tell(v_wten[i], v_wjob[i],
@@ -323,7 +324,9 @@ end
 $$;
 
 -- evidence_of(tenant, kind, words): those that are about an effect of that
--- kind, each with the effect that it is about.
+-- kind, each with the effect that it is about.  A reference that several
+-- effects have says of none of them which one is meant: it is noted at each
+-- (of the newest ten), with why it settles nothing.
 create or replace function interlock.evidence_of(
     p_tenant int, p_kind text, p_word interlock.evidence[])
 returns interlock.evidence[]
@@ -334,26 +337,32 @@ set enable_bitmapscan = off
 as $$
 declare
     v_out  interlock.evidence[] := '{}';
+    v_id   uuid;
+    v_ids  uuid[];
     o      interlock.evidence;
 begin
     foreach o in array p_word loop
         if o.effect_id is null then
-            select e.id into o.effect_id from interlock.effects e
-            where e.tenant = p_tenant and e.provider_ref = o.provider_ref
-                and e.kind = p_kind
-            order by e.created_at desc limit 1;
+            v_ids := array(
+                select e.id from interlock.effects e
+                where e.tenant = p_tenant and e.provider_ref = o.provider_ref
+                    and e.kind = p_kind
+                order by e.created_at desc limit 10);
+            o.by_ref := true;
         else
-            perform from interlock.effects e
-            where e.tenant = p_tenant and e.id = o.effect_id
-                and e.kind = p_kind;
-            if not found then
-                o.effect_id := null;
-            end if;
+            v_ids := array(
+                select e.id from interlock.effects e
+                where e.tenant = p_tenant and e.id = o.effect_id
+                    and e.kind = p_kind);
         end if;
 
-        if o.effect_id is not null then
+        foreach v_id in array v_ids loop
+            o.effect_id := v_id;
+            if cardinality(v_ids) > 1 then
+                o.detail := 'other effects have this reference, too';
+            end if;
             v_out := v_out || o;
-        end if;
+        end loop;
     end loop;
 
     return v_out;
@@ -365,6 +374,10 @@ $$;
 -- it only where it is unknown and the word covers all sends of its round:
 -- there is one, or the provider says so of their common key; a charge that
 -- was made and refunded, or a mail that bounced later, is no contradiction.
+-- If it comes while the send is under way, the send's end uses it (no_round).
+-- What names no round is a no to the present one only if that is the first,
+-- or its reference is of it; what names one that was never sent says nothing
+-- of any.
 create or replace function interlock.evidence_tell(
     p_tenant int, p_job uuid, o interlock.evidence, out ended_jobs uuid[],
     out wake_kinds text[], out groups text[])
@@ -377,6 +390,7 @@ declare
     e        interlock.effects;
     w        interlock.effect_word;
     v_state  text;
+    v_no     boolean;
 begin
     ended_jobs := '{}';
     wake_kinds := '{}';
@@ -386,18 +400,29 @@ begin
     where x.tenant = p_tenant and x.id = o.effect_id;
 
     v_state := e.state;
-    o.round := least(coalesce(o.round, e.confirmed_round, e.round), e.round);
+    v_no := coalesce(o.round = e.round, e.round = 1 or o.by_ref)
+        and (interlock.effect_sole(e) or o.by_key);
+    if o.round > e.round then
+        o.detail := format('round %s was never sent', o.round);
+    end if;
+
     w.said := o.said;
     w.provider_ref := o.provider_ref;
-    w.detail := format('webhook, job %s', p_job);
+    w.detail := format('webhook, job %s', p_job) || coalesce(': ' || o.detail,
+        '');
 
-    if o.said = 'confirmed' then
-        e := interlock.effect_confirm(e, o.round, 'evidence', w);
-    elsif e.state in ('unknown', 'needs_human') and o.round = e.round
-        and (interlock.effect_sole(e) or o.by_key)
-    then
+    if o.detail is not null then
+        perform interlock.effect_note(e, e.state, false, 'evidence', w);
+    elsif o.said = 'confirmed' then
+        e := interlock.effect_confirm(e, coalesce(o.round, e.confirmed_round,
+            e.round), 'evidence', w);
+    elsif e.state in ('unknown', 'needs_human') and v_no then
         e := interlock.effect_fail(e, 'evidence', w);
     else
+        if e.state = 'intended' and v_no then
+            e.no_round := e.round;
+            perform interlock.effect_store(e);
+        end if;
         perform interlock.effect_note(e, e.state, false, 'evidence', w);
     end if;
 

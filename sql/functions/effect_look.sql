@@ -12,6 +12,8 @@ as $$
         when 'needs_human' then 'nobody could find out whether it happened: '
             'a human decides'
         when 'unknown' then case
+            when e.no_round = e.round then 'its provider said that it did '
+                'not happen'
             when e.human_at is not null then 'nobody can look it up: it '
                 'may be sent again under its key, or goes to a human at '
                 || interlock.ts(e.human_at)

@@ -15,9 +15,12 @@
 --   unknown    ends the send that is under way
 -- Answers one row a call; ok, and state is the effect's state now.  replayed:
 -- the same was said of this send before; state is what was answered then.
+-- Who says failed and later confirmed is heard: it happened.  The other way
+-- round what was confirmed stands, and so does the first reference; what is
+-- said against it is kept as evidence, and counted.
 -- Refuses: not-found; send-unknown (it is no send of this effect, or none is
 -- named); send-not-yours (another attempt's); state-invalid; effect-conflict
--- (of this send the opposite was said before; it is kept as evidence).
+-- (failed, after confirmed was said of this send; it is kept all the same).
 create or replace function interlock.effect_outcome(
     p_tenant int[], p_attempt uuid[], p_effect uuid[], p_send uuid[],
     p_state text[], p_provider_ref text[], p_detail text[],
@@ -217,12 +220,10 @@ begin
     if s.heard in ('confirmed', 'failed') and w.said = 'unknown' then
         outcome := 'ok';
         return;
-    elsif s.heard in ('confirmed', 'failed')
-        and (w.said <> s.heard or w.provider_ref <> s.provider_ref)
-    then
+    elsif s.heard = 'confirmed' and w.said = 'failed' then
         outcome := 'effect-conflict';
-        detail := format('%s was said of this send before', s.heard);
-        perform interlock.effect_note(e, e.state, false, 'outcome', w);
+        detail := 'confirmed was said of this send before';
+        perform interlock.effect_told(e, s, w);
         return;
     end if;
 
@@ -240,7 +241,10 @@ begin
         heard = case when w.said <> 'unknown' then w.said
             else coalesce(x.heard, w.said) end,
         heard_at = v_now, heard_digest = v_digest, answered = f.state,
-        provider_ref = coalesce(w.provider_ref, x.provider_ref)
+        provider_ref = case
+            when x.heard = 'confirmed'
+            then coalesce(x.provider_ref, w.provider_ref)
+            else coalesce(w.provider_ref, x.provider_ref) end
     where x.tenant = s.tenant and x.id = s.id;
 end
 $$;

@@ -101,9 +101,24 @@ as $$
 begin
     return greatest(
         e.last_sent + make_interval(secs => k.settle_after),
-        (select max(s.deadline) from interlock.sends s
-         where s.tenant = e.tenant and s.effect_id = e.id
-             and s.round = e.round and s.heard is null));
+        interlock.round_silent(e));
+end
+$$;
+
+-- round_silent(e): until when sends of the round may still go out of which
+-- their owners have said nothing, whether these still own their jobs or not;
+-- or null.
+create or replace function interlock.round_silent(e interlock.effects)
+returns timestamptz
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return (select max(s.deadline) from interlock.sends s
+            where s.tenant = e.tenant and s.effect_id = e.id
+                and s.round = e.round and s.heard is null);
 end
 $$;
 
@@ -133,8 +148,9 @@ $$;
 -- start now; the jobs that ended.  Leaves a row in actions; p_call: see
 -- action_made.
 -- Refuses: not-found; field-invalid (no such outcome, no name or reason);
--- effect-in-progress (a send is under way, its deadline ahead);
--- effect-settled (confirmed; or failed, but for happened).
+-- effect-in-progress (a send is under way, its deadline ahead; or, but for
+-- happened, after which nothing is sent, one whose attempt has ended without a
+-- word of it: its owner may send until then); effect-settled (confirmed; or failed, but for happened).
 create or replace function interlock.effect_resolve(
     p_tenant int, p_effect uuid, p_outcome text, p_requested_by text,
     p_reason text, p_token_id bigint, p_token_name text,
@@ -149,6 +165,7 @@ as $$
 #variable_conflict use_column
 declare
     e        interlock.effects;
+    v_until  timestamptz;
     v_state  text;
     r        record;
 begin
@@ -193,10 +210,17 @@ begin
         return;
     end if;
 
-    if e.state = 'intended' and e.open_until > clock_timestamp() then
+    v_until := case
+        when e.state = 'intended' and p_outcome = 'happened'
+        then e.open_until
+        when e.state in ('intended', 'unknown', 'needs_human')
+            and p_outcome <> 'happened'
+        then interlock.round_silent(e) end;
+
+    if v_until > clock_timestamp() then
         problem := 'effect-in-progress';
-        detail := format('a send is under way, until %s',
-                         interlock.ts(e.open_until));
+        detail := format('a send may be under way until %s',
+                         interlock.ts(v_until));
     elsif e.state = 'confirmed'
         or (e.state = 'failed' and p_outcome <> 'happened')
     then
@@ -272,10 +296,10 @@ begin
     v_from := e.state;
     e.state := 'unknown';
     e.seq := e.seq + 1;
+    e.no_round := null;
     e.changed_at := clock_timestamp();
     if k.lookup is null then
-        e.human_at := e.first_sent
-            + make_interval(secs => k.key_window - k.send_deadline);
+        e.human_at := interlock.effect_repeat_end(e, k);
     end if;
     perform interlock.effect_store(e);
     perform interlock.effect_note(e, v_from, true, 'resolve', w);
@@ -286,7 +310,7 @@ $$;
 
 -- effect_check_now(…): who: interlockd, POST /v1/effects/{id}/check: looks
 -- now, by the present policy of its kind.
--- Locks: the work, the effect (FOR NO KEY UPDATE).
+-- Locks: the work, the effect (FOR NO KEY UPDATE), last limit groups.
 -- Answers: one row; problem null, doc the effect.  Leaves a row in actions;
 -- p_call: see action_made.
 -- Refuses: not-found; effect-settled; effect-in-progress; check-not-possible
@@ -306,6 +330,7 @@ declare
     k  interlock.effect_kind_versions;
     s  interlock.sends;
     w  interlock.effect_word;
+    g  record;
 begin
     perform set_config('synchronous_commit', 'on', true);
 
@@ -334,20 +359,28 @@ begin
         detail := format('the effect is %s', e.state);
     elsif e.state = 'intended' and e.open_until > clock_timestamp() then
         problem := 'effect-in-progress';
-        detail := format('a send is under way, until %s',
+        detail := format('a send may be under way until %s',
                          interlock.ts(e.open_until));
     elsif k.lookup is null then
         problem := 'check-not-possible';
         detail := format('effect kind "%s" has no look-up', e.kind);
     end if;
 
-    if problem is null then
-        if e.state = 'intended' then
-            select * into strict s from interlock.sends x
-            where x.tenant = e.tenant and x.id = e.open_send;
-            e := interlock.send_over(e, s, 'deadline', null);
+    if problem is null and e.state = 'intended' then
+        select * into strict s from interlock.sends x
+        where x.tenant = e.tenant and x.id = e.open_send;
+        e := interlock.send_over(e, s, 'deadline', null);
+        if e.state = 'confirmed' then
+            -- By what was known of an earlier round.
+            problem := 'effect-settled';
+            detail := 'the effect is confirmed';
+            select * into g
+            from interlock.effects_go_on(e.tenant, e.work_key);
+            perform interlock.groups_wake(p_tenant, g.groups, g.wake_kinds);
         end if;
+    end if;
 
+    if problem is null then
         w.requested_by := p_requested_by;
         w.reason := p_reason;
         w.token_id := p_token_id;
@@ -370,7 +403,8 @@ $$;
 -- again at once while it returns limit rows.
 -- Sends past their deadline without an outcome are over, under a live owner
 -- too, and their effects unknown; unknown ones that nobody can look up go to
--- a human when their time has come.
+-- a human when their time has come, and those of which the provider said so
+-- while they were under way have failed.
 -- Locks: works, then effects (FOR NO KEY UPDATE), skipping what is locked: it
 -- never waits.  Judged again in later statements.
 -- Answers: one row an effect that was moved.
@@ -447,7 +481,15 @@ begin
             f := interlock.send_over(f, s, 'deadline', null);
         end loop;
 
-        if f.human_at <= v_now and f.state = 'unknown' then
+        v_now := clock_timestamp();
+        if f.human_at <= v_now and f.state = 'unknown'
+            and f.no_round = f.round
+        then
+            w := null;
+            w.said := 'failed';
+            w.detail := 'a webhook said so while the send was under way';
+            f := interlock.effect_fail(f, 'evidence', w);
+        elsif f.human_at <= v_now and f.state = 'unknown' then
             w := null;
             w.detail := 'nobody can look it up';
             f := interlock.effect_human(f, 'human', w);
@@ -461,7 +503,7 @@ begin
         wake_kinds := '{}';
         ended_jobs := '{}';
 
-        if f.state = 'confirmed' then
+        if f.state in ('confirmed', 'failed') then
             select * into g
             from interlock.effects_go_on(e.tenant, e.work_key);
             ended_jobs := g.ended_jobs;
@@ -482,6 +524,8 @@ revoke all on function interlock.effect_looked_up(int, uuid, bigint, text,
     text, text, timestamptz) from public;
 revoke all on function interlock.round_over(interlock.effects,
     interlock.effect_kind_versions) from public;
+revoke all on function interlock.round_silent(interlock.effects)
+    from public;
 revoke all on function interlock.last_send(interlock.effects) from public;
 revoke all on function interlock.effect_resolve(int, uuid, text, text, text,
     bigint, text, uuid) from public;

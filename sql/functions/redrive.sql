@@ -6,10 +6,14 @@
 --   since, until    of the job's end  job_ids       just these
 --   max             at most so many, the oldest first (1 to 10000, and that is
 --                   the default)
+--   succeeded_since true: also those that job_succeeded_since means, whose old
+--                   payload would run over a newer success; else they are left
+--                   out, and counted
 -- Locks: none.
 -- Answers: one row; problem null and doc {plan_id, count, jobs: [at most 200
--- of {job_id, kind, work_key, error, finished_at}], truncated (there are more
--- than max), expires_at (an hour from now)}.
+-- of {job_id, kind, work_key, error, finished_at}], succeeded_since: {count,
+-- job_ids: [at most 200]} (those left out on the way), truncated (more are
+-- meant), expires_at (an hour from now)}.
 -- Refuses: json-invalid, unknown-field, field-invalid.
 create or replace function interlock.redrive_plan(
     p_tenant int, p_filter text, p_requested_by text, p_reason text,
@@ -26,8 +30,7 @@ as $$
 declare
     f        record;
     p        interlock.redrive_plans;
-    v_ids    uuid[];
-    v_more   boolean;
+    v        record;
     v_jobs   json;
 begin
     perform set_config('synchronous_commit', 'on', true);
@@ -38,27 +41,27 @@ begin
         return;
     end if;
 
-    v_ids := interlock.redrive_find(p_tenant, f.kind, f.work_key, f.error,
-        f.since, f.until, f.job_ids, f.max + 1);
-    v_more := cardinality(v_ids) > f.max;
-    v_ids := v_ids[:f.max];
+    select * into v from interlock.redrive_sift(p_tenant,
+        interlock.redrive_find(p_tenant, f.kind, f.work_key, f.error, f.since,
+            f.until, f.job_ids, f.max + case when f.succeeded_since then 1
+                else 50001 end), f.max, f.succeeded_since);
 
     insert into interlock.redrive_plans (tenant, expires_at, filter, count,
         requested_by, reason, token_id, token_name)
     values (p_tenant, clock_timestamp() + interval '1 hour', p_filter,
-        cardinality(v_ids), p_requested_by, p_reason, p_token_id,
+        cardinality(v.ids), p_requested_by, p_reason, p_token_id,
         p_token_name)
     returning * into p;
 
     insert into interlock.redrive_jobs (tenant, plan_id, n, job_id)
     select p_tenant, p.id, u.n, u.id
-    from unnest(v_ids) with ordinality u (id, n);
+    from unnest(v.ids) with ordinality u (id, n);
 
     select json_agg(json_build_object('job_id', j.id, 'kind', j.kind,
             'work_key', j.work_key, 'error', j.error,
             'finished_at', interlock.ts(j.finished_at)) order by u.n)
     into v_jobs
-    from unnest(v_ids[:200]) with ordinality u (id, n)
+    from unnest(v.ids[:200]) with ordinality u (id, n)
     cross join lateral (
         select x.* from interlock.jobs x
         where x.tenant = p_tenant and x.id = u.id
@@ -68,15 +71,19 @@ begin
         'plan_id', p.id,
         'count', p.count,
         'jobs', coalesce(v_jobs, '[]'::json),
-        'truncated', v_more,
+        'succeeded_since', json_build_object(
+            'count', cardinality(v.left_out),
+            'job_ids', v.left_out[:200]),
+        'truncated', v.more,
         'expires_at', interlock.ts(p.expires_at))::text;
 end
 $$;
 
 -- redrive(…): who: interlockd, POST /v1/redrive with plan_id, again and again
 -- while remaining is above 0.
--- Acts on the next limit jobs of a plan: each that is still failed is queued
--- again as job_decide's retry does, the others are skipped, each with its
+-- Acts on the next limit jobs of a plan: each that is still failed, and has no
+-- later success (succeeded_since) unless the plan takes those too, is queued
+-- again as job_decide's retry does; the others are skipped, each with its
 -- reason.
 -- Locks: the plan (FOR UPDATE), the works of these jobs in key order (FOR NO
 -- KEY UPDATE, waiting), limit groups by name.
@@ -103,6 +110,7 @@ declare
     p         interlock.redrive_plans;
     v_n       int[];
     v_id      uuid[];
+    v_all     boolean;
     v_detail  text;
     v_kinds   text[] := '{}';
     v_groups  text[] := '{}';
@@ -139,6 +147,8 @@ begin
         return;
     end if;
 
+    v_all := (interlock.redrive_filter(p.filter)).succeeded_since;
+
     select array_agg(x.n order by x.n), array_agg(x.job_id order by x.n)
     into v_n, v_id
     from (select y.n, y.job_id from interlock.redrive_jobs y
@@ -161,7 +171,7 @@ begin
 
     for i in 1 .. coalesce(cardinality(v_n), 0) loop
         select * into r from interlock.redrive_one(p_tenant, v_id[i],
-            json_build_object('plan_id', p_plan), p_requested_by, p_reason,
+            v_all, json_build_object('plan_id', p_plan), p_requested_by, p_reason,
             p_token_id, p_token_name);
         update interlock.redrive_jobs x set outcome = r.outcome
         where x.tenant = p_tenant and x.plan_id = p_plan and x.n = v_n[i];
@@ -186,9 +196,10 @@ begin
 end
 $$;
 
--- redrive_one(tenant, job, …): one job of a plan; the caller holds its work.
+-- redrive_one(tenant, job, all, …): one job of a plan, whatever succeeded since
+-- if all; the caller holds its work.
 create or replace function interlock.redrive_one(
-    p_tenant int, p_job uuid, p_detail json, p_requested_by text,
+    p_tenant int, p_job uuid, p_all boolean, p_detail json, p_requested_by text,
     p_reason text, p_token_id bigint, p_token_name text,
     out outcome text, out runnable boolean, out groups text[],
     out kind text)
@@ -213,6 +224,11 @@ begin
         return;
     end if;
 
+    if not p_all and interlock.job_succeeded_since(j) then
+        outcome := 'succeeded_since';
+        return;
+    end if;
+
     select * into r from interlock.job_revive(j, clock_timestamp());
     if r.problem is not null then
         outcome := r.problem || ': ' || r.detail;
@@ -227,6 +243,100 @@ begin
         token_name, requested_by, reason, detail, work_key)
     values (p_tenant, 'redrive', p_job::text, p_token_id, p_token_name,
         p_requested_by, p_reason, p_detail, j.work_key);
+end
+$$;
+
+-- redrive_sift(tenant, ids, max, all): the first max of these jobs, without
+-- those that succeeded since unless all; and those left out before these were
+-- found.  more: there are others.  Locks: none.
+create or replace function interlock.redrive_sift(
+    p_tenant int, p_ids uuid[], p_max int, p_all boolean,
+    out ids uuid[], out left_out uuid[], out more boolean)
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v_id  uuid;
+    j     interlock.jobs;
+begin
+    ids := '{}';
+    left_out := '{}';
+    more := false;
+
+    foreach v_id in array p_ids loop
+        if not p_all then
+            select * into j from interlock.jobs x
+            where x.tenant = p_tenant and x.id = v_id;
+            if interlock.job_succeeded_since(j) then
+                left_out := left_out || v_id;
+                more := cardinality(left_out) > 50000;
+                exit when more;
+                continue;
+            end if;
+        end if;
+
+        more := cardinality(ids) = p_max;
+        exit when more;
+        ids := ids || v_id;
+    end loop;
+end
+$$;
+
+-- job_succeeded_since(j): has a later job of the key of this failed one
+-- succeeded (a revision of a higher fence than its last attempt's)?  Then to
+-- run it again would put what was asked for earlier in the place of what was
+-- asked for later.  Not under allow and buffer_all, where each job is work of
+-- its own.  Reads only.
+--
+-- The highest fence is among the newest revisions: back to the newest that an
+-- attempt brought, for one key's attempts complete in the order of their
+-- fences; or it is the published one's, where attempts were side by side.
+create or replace function interlock.job_succeeded_since(j interlock.jobs)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v_fence  bigint;
+    r        record;
+begin
+    perform from interlock.kind_versions v
+    where v.tenant = j.tenant and v.name = j.kind
+        and v.version = j.kind_version
+        and v.overlap in ('allow', 'buffer_all');
+    if found then
+        return false;
+    end if;
+
+    select a.fence into v_fence from interlock.attempts a
+    where a.tenant = j.tenant and a.job_id = j.id
+    order by a.fence desc limit 1;
+    v_fence := coalesce(v_fence, 0);
+
+    for r in
+        select x.fence, x.attempt_id from interlock.results x
+        where x.tenant = j.tenant and x.work_key = j.work_key
+        order by x.revision desc
+    loop
+        if r.fence > v_fence then
+            return true;
+        end if;
+        exit when r.attempt_id is not null;
+    end loop;
+
+    return exists (
+        select from interlock.works w
+        cross join lateral (
+            select x.fence from interlock.results x
+            where x.tenant = w.tenant and x.work_key = w.work_key
+                and x.revision = w.published_revision
+            limit 1) y
+        where w.tenant = j.tenant and w.work_key = j.work_key
+            and y.fence > v_fence);
 end
 $$;
 
@@ -307,7 +417,8 @@ $$;
 create or replace function interlock.redrive_filter(
     p_filter text, out problem text, out detail text, out kind text,
     out work_key text, out error text, out since timestamptz,
-    out until timestamptz, out job_ids uuid[], out max int)
+    out until timestamptz, out job_ids uuid[], out max int,
+    out succeeded_since boolean)
 language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
 as $$
@@ -325,6 +436,7 @@ begin
     end if;
 
     max := 10000;
+    succeeded_since := false;
     problem := 'field-invalid';
 
     for r in select e.key, e.value from json_each(v_json) e loop
@@ -369,6 +481,12 @@ begin
                 return;
             end if;
             max := v_text::int;
+        elsif r.key = 'succeeded_since' then
+            if v_type <> 'boolean' then
+                detail := '"succeeded_since" must be true or false';
+                return;
+            end if;
+            succeeded_since := v_text::boolean;
         elsif r.key = 'job_ids' then
             if v_type <> 'array' or json_array_length(r.value) > 10000
                 or exists (
@@ -393,8 +511,12 @@ begin
 end
 $$;
 
-revoke all on function interlock.redrive_one(int, uuid, json, text, text,
-    bigint, text) from public;
+revoke all on function interlock.redrive_one(int, uuid, boolean, json, text,
+    text, bigint, text) from public;
+revoke all on function interlock.redrive_sift(int, uuid[], int, boolean)
+    from public;
+revoke all on function interlock.job_succeeded_since(interlock.jobs)
+    from public;
 revoke all on function interlock.redrive_find(int, text, text, text,
     timestamptz, timestamptz, uuid[], int) from public;
 revoke all on function interlock.redrive_filter(text) from public;

@@ -8,8 +8,9 @@
 -- Answers one row a call; ok with the new end: now + lease, capped at the end
 -- of max_runtime and at the deadline of a requested cancel.  What a progress
 -- call leaves out stays.
--- Refuses, in this order: lease-lost, fence-stale, job-canceled (progress
--- only; renew says cancel_requested), lease-expired.
+-- Refuses, in this order: lease-lost, fence-stale, job-canceled (progress; and
+-- renew once the lease is over, whether by the cancel's deadline or of itself:
+-- before that it says cancel_requested), lease-expired.
 create or replace function interlock.renew(
     p_tenant int[], p_job uuid[], p_attempt uuid[], p_fence bigint[],
     p_progress text[], p_step text[], p_checkpoint text[])
@@ -71,7 +72,8 @@ begin
             outcome := 'lease-lost';
         elsif r.has_fence <> r.fence then
             outcome := 'fence-stale';
-        elsif r.cancel_requested and not r.plain then
+        elsif r.cancel_requested and (not r.plain or r.expires_at <= v_now)
+        then
             outcome := 'job-canceled';
         elsif r.expires_at <= v_now then
             outcome := 'lease-expired';

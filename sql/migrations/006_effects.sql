@@ -3,8 +3,9 @@
 
 
 -- Effect kinds: what is known of a provider, and how to ask it.  Versioned as
--- kinds are; each send says under which version it was made, but decisions go
--- by the present one: it is knowledge, not a promise.
+-- kinds are; decisions go by the present one: it is knowledge, not a promise.
+-- But each send says under which version it was made, for what went out
+-- without a key no later version makes safe to repeat.
 --   idempotent, key_window  the provider honours our key, for so long
 --   send_deadline           after it a send without an outcome is unknown
 --   lookup                  how to ask whether it happened (null: nobody can)
@@ -137,8 +138,11 @@ revoke all on function interlock.sends_valid(int, text, timestamptz, text,
 --   open_send      the one that is under way, until open_until
 --   other_round    an earlier round that was confirmed while this one is
 --                  under way
+--   no_round       the round of which its provider said, while a send of it
+--                  was under way, that it did not happen
 --   human_at       when an unknown one that nobody can look up, or whose
---                  provider's memory of our key ends then, goes to a human
+--                  provider's memory of our key ends then, goes to a human,
+--                  or is settled by no_round
 
 create table interlock.effects (
     tenant           int not null,
@@ -161,6 +165,7 @@ create table interlock.effects (
     open_send        uuid,
     open_until       timestamptz,
     other_round      int,
+    no_round         int,
     confirmed_round  int,
     provider_ref     text,
     response_status  int,
@@ -195,7 +200,7 @@ create index effects_state on interlock.effects (tenant, state, created_at,
 --   repeats      how often it was given again to calls that nobody named
 --   outcome      how it ended, and by whom: its owner, its deadline, or the
 --                end of its attempt; owner's words may still make an unknown
---                one confirmed or failed
+--                one confirmed or failed, and a failed one confirmed
 --   heard        the last definite thing that its owner said, and the digest
 --                of the last words;
 --   answered     the state of the effect that they were answered
@@ -360,8 +365,10 @@ create trigger sends_fixed before update on interlock.sends
     when (new.effect_id <> old.effect_id or new.round <> old.round
           or new.attempt_id <> old.attempt_id or new.fence <> old.fence
           or new.deadline <> old.deadline
-          or (old.outcome in ('confirmed', 'failed')
-              and new.outcome is distinct from old.outcome)
+          or (old.outcome = 'confirmed'
+              and new.outcome is distinct from 'confirmed')
+          or (old.outcome = 'failed'
+              and coalesce(new.outcome, '') not in ('failed', 'confirmed'))
           or (old.outcome is not null and new.outcome is null))
     execute function interlock.refuse_change('a send keeps its outcome');
 

@@ -55,6 +55,7 @@ create type interlock.evidence as (
     round         int,     -- null: not said
     provider_ref  text,
     said          text,
-    by_key        boolean,
-    detail        text
+    by_key        boolean, -- it names the key of the round
+    by_ref        boolean, -- it was found by provider_ref
+    detail        text     -- not null: why it settles nothing
 );

@@ -260,9 +260,29 @@ isnt(digest_of('uri'), $same, '... the URI');
 out('put', body => 'b', method => 'PUT');
 isnt(digest_of('put'), $same, '... and the method');
 
-$res = out('authorization', headers => [ Authorization => "Bearer $token" ]);
-($heard) = grep { ($_->{reference} // '') eq $res->{ref} } $p->heard;
-is($heard->{headers}{authorization}, undef, 'an owner token stays here');
+# ... which are: the owner token anywhere, and what is for one hop alone
+for my $case ([ Authorization => "Bearer $token" ],
+    [ Authorization => "Bearer $token " ],
+    [ Authorization => "Bearer token=\"$token\", realm=x" ],
+    [ 'Proxy-Authorization' => "Bearer $token" ],
+    [ 'Proxy-Authorization' => 'Basic eDp5' ], [ 'Proxy-Else' => 'x' ],
+    [ Cookie => "a=b; token=$token; c=d" ], [ 'X-Token' => $token ],
+    [ 'X-Debug' => "[$token]" ], [ Trailer => 'X-Sum' ], [ TE => 'trailers' ],
+    [ 'Keep-Alive' => 'timeout=5' ], [ Upgrade => 'websocket' ],
+    [ 'X-Hop' => 'x', Connection => "keep-alive ,\tx-HOP", 'X-End' => 'y' ],
+    [ 'X-Hop' => 'x', Connection => 'close', Connection => 'other, x-hop' ])
+{
+    my %h = @$case;
+    my $res = out("hop @{[ $n + 1 ]}", headers => [ @$case, 'X-Stays' => 1 ]);
+    my ($heard) = grep { ($_->{reference} // '') eq $res->{ref} } $p->heard;
+    my %got = %{ $heard->{headers} };
+    is(delete $got{'x-stays'}, 1, "@$case[0, 1]: is heard");
+    is(delete $got{'x-end'}, $h{'X-End'}, '... with what is not named');
+    is(delete $got{connection} // 'close', 'close', '... nginx\'s Connection');
+    is(join(' ', sort keys %got), 'content-length host idempotency-key',
+        '... and nothing of it reaches the provider');
+    unlike(join(' ', %got), qr/\Q$token\E/, '... nor the token elsewhere');
+}
 
 $res = out('nokey;nokey', headers => [ 'Idempotency-Key' => 'mine' ]);
 ($heard) = grep { ($_->{reference} // '') eq $res->{ref} } $p->heard;
@@ -441,6 +461,10 @@ for my $at ('/out/', '/plain/') {
         '502 provider-failed', 'truncated', at => $at);
     ends('slow', 'hang', '504 provider-timeout', 'timeout', at => $at);
     $p->release('drop');
+}
+for my $status (100, 101, 103, 199, 600, 999) {
+    ends("status $status", { act => 1, status => $status },
+        '502 provider-failed', 'truncated');
 }
 for my $status (202, 400, 401, 404, 408, 409, 429, 500, 502, 503, 504) {
     my ($res, $o) = ends("status $status", { act => 1, status => $status },

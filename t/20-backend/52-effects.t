@@ -165,6 +165,13 @@ is($o->{headers}{'idempotency-replayed'}, 'true', 'the same again');
 is($o->{json}{state}, 'confirmed', '... gets the same answer');
 is(problem(outcome($l, $b, state => 'failed')), '409 effect-conflict',
     'the opposite');
+my $charged = begin($l, 'charged');
+outcome($l, $charged, state => 'failed');
+$o = outcome($l, $charged, state => 'confirmed', provider_ref => 'ch_9');
+is("$o->{status} $o->{json}{state}", '200 confirmed',
+    'failed, and then it did happen');
+is(call(GET => "/v1/effects/$charged->{json}{effect_id}", 'auditor')
+    ->{json}{duplicates}, 1, '... which is counted');
 $again = begin($l, 'charge', request_digest => 'one');
 is($again->{json}{decision}, 'already_confirmed', 'begun again: it happened');
 is($again->{json}{provider_ref}, 'ch_1', '... with its reference');
@@ -234,7 +241,7 @@ my %by = map { $_->{name} => $_ }
 is($by{charge}{state}, 'confirmed', 'the list');
 is_deeply([ map { $_->{name} } @{ call(GET => "/v1/effects?work_key="
     . "$l->{work_key}&state=confirmed", 'operator')->{json}{items} } ],
-    [ qw(human lost big charge) ], '... by state, newest first');
+    [ qw(human lost big charged charge) ], '... by state, newest first');
 is(scalar @{ call(GET => '/v1/effects?kind=sample-mute', 'auditor')
     ->{json}{items} }, 3, '... by kind');
 is(scalar @{ call(GET => '/v1/effects?until=2020-01-01T00:00:00Z', 'auditor')
@@ -269,6 +276,15 @@ $csv = call(GET => "/v1/effects?limit=3&cursor="
     . $csv->{headers}{'interlock-next'}, 'auditor', undef,
     Accept => 'text/csv');
 is(scalar(split /\r\n/, $csv->{body}), 4, '... which is there');
+for ([ 'text/csv;q=0', 'json' ], [ 'application/json, text/csv;q=0.5', 'json' ],
+    [ 'application/json;q=0.5, text/csv', 'csv' ], [ '*/*', 'json' ],
+    [ 'text/csv, */*;q=0.1', 'csv' ], [ undef, 'json' ])
+{
+    my ($accept, $is) = @$_;
+    like(call(GET => '/v1/effects?limit=1', 'auditor', undef, defined $accept
+        ? (Accept => $accept) : ())->{headers}{'content-type'},
+        qr{^(?:text|application)/$is\b}, ($accept // 'no Accept') . ": $is");
+}
 
 my $doc = call(GET => "/v1/effects/$b->{json}{effect_id}", 'operator')->{json};
 is(scalar @{ $doc->{sends} }, 1, 'one effect: its sends');
@@ -299,6 +315,19 @@ is(problem(call(POST => "/v1/effects/$b->{json}{effect_id}/resolve",
     'what happened stays');
 is(problem(call(POST => "/v1/effects/$keyed->{json}{effect_id}/check",
     'operator', \%who)), '409 check-not-possible', 'nothing to look up with');
+
+my $quick = lease();
+my $silent = begin($quick, 'silent', kind => 'sample-mute');
+is(call(POST => '/v1/lease/release', $quick->{owner_token}, {})
+    ->{json}{status}, 'checking', 'released without a word of its send');
+$at = "/v1/effects/$silent->{json}{effect_id}/resolve";
+$r = call(POST => $at, 'operator', { %who, outcome => 'not_happened' });
+is(problem($r), '409 effect-in-progress',
+    'not before the deadline of one who said nothing');
+like($r->{json}{detail}, qr/until 20\d\d-/, '... until when');
+is(state_of($silent), 'unknown', '... it is as it was');
+is(call(POST => $at, 'operator', { %who, outcome => 'happened' })->{status},
+    200, 'that it happened may be said at any time');
 
 
 # --- another tenant --------------------------------------------------------
@@ -381,6 +410,38 @@ is($r->{status}, 201, 'then the ledger answers');
 is($r->{body}, '{"id":"ch_9","ok":true}', '... with what was said');
 is($r->{headers}{'interlock-effect-replayed'}, 'true', '... as a replay');
 is($r->{headers}{'interlock-effect-decision'}, undef, '... and no leave');
+
+# an answer without a body is an answer
+for my $status (200, 204) {
+    my %call = (%call, name => "empty $status", send => $id->());
+    my $b = edge(\%call)->{json};
+    $r = edge({ %own, call => 'outcome', effect => $b->{effect_id}, send =>
+        $b->{send_id}, status => $status, whole => JSON::PP::true });
+    is($r->{headers}{'interlock-effect-state'}, 'confirmed', "an empty $status");
+    $r = edge({ %call, send => $id->() });
+    is($r->{status}, $status, '... is what the ledger answers');
+    is($r->{body}, '', '... without a body');
+    is($r->{headers}{'interlock-effect-replayed'}, 'true', '... as a replay');
+    is($r->{headers}{'interlock-effect-id'}, $b->{effect_id}, '... its id');
+    $r = begin($l, "empty $status");
+    is($r->{json}{decision} // problem($r), 'already_confirmed',
+        '... and says so to whoever asks by itself') or diag $r->{body};
+    is($r->{json}{response_status}, $status, '... with the status');
+}
+
+for ([ 500 => 'unknown', undef ], [ 422 => 'failed', undef ],
+    [ 202 => 'unknown', 'E-500' ])
+{
+    my ($status, $state, $ref) = @$_;
+    my $mine = edge({ %call, send => $id->(), name => "id$status" })->{json};
+    $r = edge({ %told, effect => $mine->{effect_id}, send => $mine->{send_id},
+        status => $status }, '{"id":"E-500"}');
+    is($r->{headers}{'interlock-effect-state'}, $state, "a $status: $state");
+    $doc = call(GET => "/v1/effects/$mine->{effect_id}", 'operator')->{json};
+    is($doc->{provider_ref}, $ref, '... ' . ($ref ? 'its id is the reference'
+        : 'the id in it is no reference'));
+    is($doc->{sends}[0]{provider_ref}, $ref, '... as the send says');
+}
 
 for ([ 'not JSON', '{' ], [ 'no job', { %call, job => 'x' } ],
     [ 'no digest', { %call, digest => 'x' } ], [ 'no name', { %call,

@@ -350,6 +350,10 @@ problem_is(call(POST => '/v1/redrive', { role => 'other-operator',
     "another tenant's plan");
 problem_is(redrive(plan_id => $plan, filter => {}, %who), 400,
     'field-invalid', 'a plan has its filter');
+is_deeply($res->{json}{succeeded_since}, { count => 0, job_ids => [] },
+    'nothing is left out: its overlap is allow');
+problem_is(redrive(filter => { succeeded_since => 1 }), 400, 'field-invalid',
+    'succeeded_since is yes or no');
 
 is(decide($red[1], 'retry')->{json}{status}, 'queued',
     '(one is tried again meanwhile)');

@@ -171,6 +171,9 @@ for my $args (
         --reason x) ],
     [ qw(redrive --yes --reason x) ], [ qw(redrive --kind k --yes) ],
     [ qw(redrive --plan nonsense --reason x) ],
+    [ qw(redrive --yes --succeeded-since --reason x) ],
+    [ qw(redrive --plan 01a228ad-2d74-7e92-b90e-1356e44be0ea
+         --succeeded-since --reason x) ],
     [ qw(redrive --plan 01a228ad-2d74-7e92-b90e-1356e44be0ea) ],
     [ qw(redrive --plan 01a228ad-2d74-7e92-b90e-1356e44be0ea --kind k
         --reason x) ],

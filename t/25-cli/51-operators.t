@@ -204,6 +204,36 @@ my $other = failed('others', 'connection refused', 'redrive:other');
         'a token that may not: 77');
 }
 
+# a later job of the work key has succeeded: left out, unless asked for
+
+{
+    kind('later', overlap => 'skip');
+    my $old = failed('later', 'too early', 'redrive:later');
+    my $new = $i->cli({ token => 'submit', stdin => '2' }, 'submit', '--json',
+        '--kind', 'later', '--key', 'redrive:later', '--payload', '-');
+    is($new->{code}, 0, '(a later one comes)') or diag $new->{err};
+    is(once('later', 'echo 2'), 0, '(and succeeds)');
+
+    my $r = cli('operator', 'redrive', '--kind', 'later');
+    is($r->{code}, 66, 'none is meant: 66');
+    like($r->{out}, qr/: 0 failed jobs$/m, 'the plan says so');
+    like($r->{out}, qr/^left out: 1 whose .*--succeeded-since.*:\n  \Q$old\E$/m,
+        'and what it leaves out');
+    is_deeply(cli('operator', 'redrive', '--kind', 'later', '--json')
+        ->{json}{succeeded_since}, { count => 1, job_ids => [ $old ] },
+        '--json: the same');
+
+    $r = cli('operator', 'redrive', '--kind', 'later', '--succeeded-since');
+    is($r->{code}, 0, '--succeeded-since') or diag $r->{err};
+    like($r->{out}, qr/: 1 failed jobs\n  \Q$old\E /, 'takes it in');
+    unlike($r->{out}, qr/left out/, 'and leaves nothing out');
+    is(cli('operator', 'redrive', '--kind', 'later', '--succeeded-since',
+        '--yes', '--reason', 'meant so', '--json')->{json}{redriven}, 1,
+        'and runs it again');
+    is(job($old)->{status}, 'queued', 'queued again');
+    is(once('later', 'echo 1'), 0, '(it runs)');
+}
+
 # more than a page, more than a step
 
 {

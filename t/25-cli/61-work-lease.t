@@ -12,6 +12,7 @@ use JSON::PP;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+use Interlock::Session;
 use Interlock::Test;
 
 my $i = Interlock::Test->instance;
@@ -231,6 +232,38 @@ for my $case (
     is($i->psql("select result from interlock.refused_results"
         . " where job_id = '$id'"), '17',
         "$what: what it brought is kept");
+}
+
+# it hears of that only after the deadline, when nobody has recovered the
+# attempt yet: it is refused as canceled, not as lost, and yields all the same
+
+{
+    kind('deaf', lease_seconds => 6);
+    my $id = submit('deaf');
+    my $pid = worker('deaf', 'deaf', mark('deaf') . ' exec sleep 300');
+    $i->wait_for(sub { -s "$tmp/deaf" }, 10, 'start');
+
+    # (who holds the work keeps recovery away, but not a renewal)
+    my $db = Interlock::Session->new($i->dsn('admin'));
+    $db->do('begin');
+    $db->do("select from interlock.works where work_key = 'lease:$n'"
+        . ' for no key update');
+    $i->psql('update interlock.jobs set ending = true'
+        . " where id = '$id'");
+    $i->psql("update interlock.leases set cancel_requested = true,"
+        . " cancel_deadline = clock_timestamp() - interval '1 s', expires_at"
+        . " = clock_timestamp() - interval '1 s' where job_id = '$id'");
+    $i->wait_for(sub { slurp("$tmp/deaf.out") =~ /was asked to stop/ }, 15,
+        'the worker to hear of it');
+    ok(gone(slurp("$tmp/deaf")), 'its command was ended');
+    $i->wait_for(sub { $i->psql("select count(*) from pg_stat_activity where"
+        . " wait_event_type = 'Lock' and query ~ 'finish'") == 1 }, 10,
+        'its report to wait for the work');
+    $db->do('rollback');
+    is(end_of($pid, 15), 1, 'after the deadline, too, the worker yields');
+    is($i->psql("select call from interlock.attempts where job_id = '$id'"),
+        'fail', 'by itself');
+    is(job($id)->{status}, 'canceled', 'the job is canceled');
 }
 
 # the server is away for longer than the lease: the worker's own count ends it

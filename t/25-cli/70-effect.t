@@ -102,6 +102,26 @@ $i->http(POST => '/v1/lease/complete', { headers => { Authorization =>
 is((effect({ lease => $gone }, 'begin', '--name', 'x', @pay))[0], 75,
     'begin after the end');
 
+# two begins are two calls: the first may have sent already
+for my $kind (\@mute, \@pay) {
+    my $name = "twice $kind->[1]";
+    $b = $json->decode((effect('begin', '--name', $name, @$kind, '--json'))[1]);
+    is($b->{decision}, 'send', "$name: a begin");
+    ($code, $out, $err) = effect('begin', '--name', $name, @$kind, '--json');
+    is($code, 75, '... another one is not told to send');
+    is($json->decode($out)->{decision}, 'in_progress', '... it is in progress');
+    like($err, qr/somebody else is sending/, '... and says so');
+    my ($x, $y) = map { "01980000-0000-7000-8000-00000000000$_" } 1, 2;
+    my @named = ('begin', '--name', "named $kind->[1]", @$kind, '--json',
+        '--call');
+    $b = $json->decode((effect(@named, $x))[1]);
+    is($b->{decision}, 'send', '... one with a call of its own');
+    is($json->decode((effect(@named, $x))[1])->{send_id}, $b->{send_id},
+        '... which is the same send again');
+    is((effect(@named, $y))[0], 75, '... and no other\'s');
+    is((effect(@named, 'x'))[0], 64, '... what is no call');
+}
+
 # --- run -------------------------------------------------------------------
 
 my @run = ('run', '--name');
@@ -128,6 +148,43 @@ for ([ 65, 'failed' ], [ 77, 'failed' ], [ 1, 'unknown' ], [ 75, 'unknown' ],
 }
 effect(@run, 'own codes', @pay, '--failed', '1,2', '--', 'sh', '-c', 'exit 2');
 is(named('own codes')->{state}, 'failed', 'codes of one\'s own');
+for my $codes ('300,abc', '', '1,', ',1', '0', '256', '1 ', '-1', '1;2') {
+    ($code, $out, $err) = effect(@run, 'no codes', @pay, '--failed', $codes,
+        '--', 'sh', '-c', "echo x >>$tmp/codes");
+    is($code, 64, "--failed '$codes': refused");
+    like($err, qr/--failed/, '... says why');
+}
+ok(!-e "$tmp/codes", '... and nothing is run');
+
+# what cannot be printed has happened all the same
+for my $to ('>/dev/full', '>&-') {
+    my $name = "unprinted $to";
+    my @sh = ('sh', '-c', "exec \"\$@\" $to", 'sh', $tool, 'effect');
+    my %env = (INTERLOCK_URL => $i->url, INTERLOCK_TOKEN_FILE => '',
+        INTERLOCK_OWNER_TOKEN => $l->{owner_token});
+    for my $what ('the first time', 'again') {
+        ($code, $out, $err) = Interlock::Test::run([ @sh, @run, $name, @pay,
+            '--', 'sh', '-c', "echo '{\"id\":\"$to\"}'; echo x >>$tmp/un" ],
+            env => \%env);
+        is($code, 0, "$to: run $what");
+        like($err, qr/cannot write to standard output/, '... says so');
+    }
+    my $e = named($name);
+    is($e->{state}, 'confirmed', '... is confirmed');
+    is($e->{provider_ref}, $to, '... with what it printed');
+    is(Interlock::Test::slurp("$tmp/un"), "x\n", '... and ran once');
+    unlink "$tmp/un";
+    my $b = $json->decode((effect('begin', '--name', "told $to", @pay,
+        '--json'))[1]);
+    ($code) = Interlock::Test::run([ @sh, 'confirm', $b->{effect_id}, '--send',
+        $b->{send_id} ], env => \%env);
+    is($code, 0, "$to: confirm");
+    is(named("told $to")->{state}, 'confirmed', '... is told');
+    ($code) = Interlock::Test::run([ @sh, 'begin', '--name', "begun $to", @pay ],
+        env => \%env);
+    is($code, 74, "$to: a begin whose send nobody can read is none");
+}
+
 ($code) = effect(@run, 'signal', @pay, '--', 'sh', '-c', 'kill -9 $$');
 is($code, 137, 'a signal: 128 and more');
 is(named('signal')->{state}, 'unknown', '... is unknown');
@@ -188,6 +245,19 @@ is(Interlock::Test::slurp("$tmp/mail"), "Message-ID: $id\n"
     . "From: a\@example.org\nTo: b\@x\nSubject: hi\n\n"
     . "Message-ID: in the text stays\n", '... has the effect\'s Message-ID');
 is($e->{provider_ref}, $id, '... which is its reference');
+for my $old ("Message-Id : <old\@x>\n", "MESSAGE-ID\t :\n <old\@x>\n",
+    "Message-ID:<old\@x>\nMessage-ID \t: <old\@x>\n")
+{
+    my $name = 'old ' . ++$n;
+    ($code, $out, $err) = effect({ stdin => $old . "Message-IDs: stay\n"
+        . "Resent-Message-ID: stays\nMessage stays\n\nMessage-ID : stays\n" },
+        @run, $name, @mute, '--mail', '--', 'sh', '-c', "cat >$tmp/old");
+    is($code, 0, 'a mail with an old Message-ID') or diag $err;
+    is(Interlock::Test::slurp("$tmp/old"), 'Message-ID: <' . named($name)
+        ->{idempotency_key} . "\@interlock.invalid>\nMessage-IDs: stay\n"
+        . "Resent-Message-ID: stays\nMessage stays\n\nMessage-ID : stays\n",
+        '... has the effect\'s alone');
+}
 effect({ stdin => "A: b\r\n\r\nx" }, @run, 'crlf', @mute, '--mail', '--', 'sh',
     '-c', "cat >$tmp/crlf");
 like(Interlock::Test::slurp("$tmp/crlf"),

@@ -265,6 +265,10 @@ $$;
 create table t.hand (client int, tenant int, job uuid, attempt uuid,
     fence bigint, primary key (client, attempt));
 
+-- Sends whose outcome their owner has not told yet.
+create table t.said (client int, tenant int, attempt uuid, effect uuid,
+    send uuid, primary key (client, send));
+
 create function t.step(p_client int) returns void language plpgsql as $$
 declare
     v_tenant  int := interlock.tenant_create('demo');
@@ -439,20 +443,32 @@ declare
 begin
     if random() < 0.3 then
         perform t.step_slots();
+    elsif d < 0.22 then
+        -- An owner often hears what became of a send: in a transaction of its
+        -- own, for an outcome locks the work, and a begin holds the lease.
+        delete from t.said x
+        where x.client = p_client and x.send = (
+            select y.send from t.said y where y.client = p_client limit 1)
+        returning * into h;
+        if h.send is null or random() < 0.3 then
+            return;
+        end if;
+        perform o.outcome from interlock.effect_outcome(array[h.tenant],
+            array[h.attempt], array[h.effect], array[h.send],
+            array[(array['confirmed', 'failed', 'unknown'])
+                [1 + floor(random() * 3)::int]], array['ref'],
+            array[null], array[null::int], array[null],
+            array[null::bytea]) o;
+
     elsif d < 0.45 then
-        -- An owner begins an effect, and often hears of it.
-        select x.*, l.work_key into h from t.hand x
+        -- An owner begins an effect.
+        select x.* into h from t.hand x
         join interlock.leases l on l.tenant = x.tenant
             and l.attempt_id = x.attempt and l.kind like 'eff%'
         where x.client = p_client order by random() limit 1;
         if not found then
             return;
         end if;
-        -- Begin and outcome are one transaction here, so the work that the
-        -- latter locks comes before the lease that the former does.
-        perform from interlock.works w
-        where w.tenant = h.tenant and w.work_key = h.work_key
-        for no key update;
         select b.* into r from interlock.effect_begin(array[h.tenant],
             array[h.job], array[h.attempt], array[h.fence],
             array['e' || floor(random() * 2)],
@@ -464,13 +480,9 @@ begin
         then
             raise exception 'begin: % %', r.outcome, r.detail;
         end if;
-        if r.decision = 'send' and random() < 0.5 then
-            perform o.outcome from interlock.effect_outcome(array[h.tenant],
-                array[h.attempt], array[r.effect_id], array[r.send_id],
-                array[(array['confirmed', 'failed', 'unknown'])
-                    [1 + floor(random() * 3)::int]], array['ref'],
-                array[null], array[null::int], array[null],
-                array[null::bytea]) o;
+        if r.decision = 'send' then
+            insert into t.said values (p_client, h.tenant, h.attempt,
+                r.effect_id, r.send_id) on conflict do nothing;
         end if;
 
     elsif d < 0.65 then

@@ -83,10 +83,25 @@ create function t.state(p_name text) returns text language sql as $$
                   (t.effect(p_name)).round)
 $$;
 
+create function t.silence_over(p_name text) returns void
+language plpgsql as $$
+begin
+    perform set_config('session_replication_role', 'replica', true);
+    update interlock.sends s set deadline = clock_timestamp()
+    where s.effect_id = (t.effect(p_name)).id and s.heard is null
+        and s.outcome is not null and s.deadline > clock_timestamp();
+    perform set_config('session_replication_role', 'origin', true);
+end
+$$;
+
+-- What a human says; of what did not happen, after the deadlines of the sends
+-- that nobody spoke for.
 create function t.resolve(p_name text, p_outcome text)
 returns table (problem text, detail text, doc text, wake_kinds text[],
     ended_jobs uuid[])
 language sql as $$
+    select t.silence_over(p_name) where p_outcome <> 'happened';
+
     select * from interlock.effect_resolve(t.demo(), (t.effect(p_name)).id,
         p_outcome, 'somebody', 'because', 1, 'token')
 $$;

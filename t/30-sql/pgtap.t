@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
-# Runs every tap/*.sql (pgTAP) in one private cluster, each in a transaction
-# that it rolls back.  Lines that are not TAP (a set-up step's result) are
+# Runs every tap/*.sql (pgTAP), or those that are named (prove pgtap.t :: NAME),
+# in one private cluster, each in a transaction that it rolls back.  Lines that are not TAP (a set-up step's result) are
 # passed over; an error ends psql and fails the test.
 
 use strict;
@@ -16,7 +16,10 @@ use Cluster;
 
 my $c = Cluster->new;
 
-for my $file (sort glob "$FindBin::Bin/tap/*.sql") {
+my @files = @ARGV ? map { "$FindBin::Bin/tap/$_.sql" } @ARGV
+    : sort glob "$FindBin::Bin/tap/*.sql";
+
+for my $file (@files) {
     my ($name) = $file =~ m{([^/]+)\.sql$};
 
     subtest $name => sub {

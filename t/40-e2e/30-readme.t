@@ -73,6 +73,32 @@ is($i->psql("select string_agg(call, ',' order by attempt)"
     . " from interlock.attempts where work_key = 'nap:monday'"),
     'lost,complete', 'one attempt lost, the next completed');
 
+# The mail as an effect: the kind is loaded, then a command of interlock work
+# hands a message to a sendmail, which here writes it down.
+
+my ($put, $run) = do { local (@ARGV, $/) = "$top/README.md"; <> =~
+    /^    (build\S+ .* effect-kind put mail \S+)\n    (interlock effect run .*)/m };
+ok(defined $run, 'the README has a mail, too');
+($out, $code) = try($put);
+is($code, 0, 'its kind is loaded') or diag $out;
+
+my $build = $ENV{INTERLOCK_BUILD} // 'build';
+$build = "$top/$build" unless $build =~ m{^/};
+mkdir "$dir/mail" or die $!;
+Interlock::Test::spew("$dir/mail/sendmail", "#!/bin/sh\ncat >>'$dir/mail/out'\n");
+chmod 0755, "$dir/mail/sendmail";
+Interlock::Test::spew("$dir/mail/receipt.eml", "To: ann\@example.com\n\nThanks\n");
+Interlock::Test::spew("$dir/mail/command",
+    "PATH='$dir/mail:$build':\$PATH; cd '$dir/mail'; $run\n");
+($out, $code) = try("build/interlock --token-file run/tokens/submit submit "
+    . "--kind free --key mail:1 && build/interlock work --kind free --once "
+    . "-- sh '$dir/mail/command'");
+is($code, 0, '... and the mail is sent') or diag $out;
+like(Interlock::Test::slurp("$dir/mail/out"), qr/\AMessage-ID: <\S+>\nTo: ann.*Thanks\n\z/s,
+    '... with a Message-ID, once');
+is($i->psql("select string_agg(name || ' ' || state, ',')"
+    . ' from interlock.effects'), 'receipt confirmed', '... and is on record');
+
 $i->check_sql;
 
 done_testing();

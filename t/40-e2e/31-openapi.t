@@ -212,7 +212,8 @@ call('POST', '/v1/lease/fail', { headers => {
     body => { error => 'no paper', retryable => JSON::PP::false } });
 my $redrive = '/v1/redrive';
 my $plan = call('POST', $redrive, { %$op, body => { filter => {
-    kind => 'dead', error => 'paper', max => 10 }, %why } });
+    kind => 'dead', error => 'paper', max => 10,
+    succeeded_since => JSON::PP::true }, %why } });
 call('POST', $redrive, { %$op, body => { plan_id => $plan->{plan_id} } });
 call('POST', $redrive, { %$op, body => { plan_id => $plan->{plan_id}, %why } })
     for 1, 2;

@@ -127,6 +127,17 @@ is($res->{status}, 200, 'compensating the charge');
 is(effect(id($res))->{compensates}, id($again), '... is on record');
 is($p->done, 2, 'two effects so far');
 
+for my $status (204, 200) {
+    $p->next({ act => 1, status => $status, empty => 1 });
+    $res = out($l, "empty $status", "e$status");
+    is($res->{status}, $status, "an empty $status");
+    is(state($res), 'confirmed', '... is an answer');
+    $again = out($l, "empty $status", "e$status");
+    is($again->{status}, $status, '... again: the status');
+    is($again->{body}, '', '... nothing else');
+    is(replayed($again), 'true', '... from the ledger');
+    is($p->done("e$status"), 1, '... done once');
+}
 $p->next({ act => 1, status => 201, size => 200_000 });
 $res = out($l, 'long', 'a6');
 is($res->{status}, 201, 'a long answer');

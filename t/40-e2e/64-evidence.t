@@ -49,7 +49,8 @@ my $effect = $i->wait_for(sub {
 is($effect->{provider_ref}, 'ch_1', 'with its reference');
 is($effect->{history}[-1]{what}, 'effect evidence', 'by its webhook');
 is(job($first)->{delivery}, 'delivered', 'delivered');
-is(claim()->{job_id}, $second, 'the next one goes on');
+my $went_on = claim();
+is($went_on->{job_id}, $second, 'the next one goes on');
 
 is($effect->{duplicates}, 0, 'it happened once');
 is(event('charge.succeeded', $begun->{idempotency_key}, 'ch_2'), 202,
@@ -60,6 +61,23 @@ $i->wait_for(sub {
     my ($name) = grep { /^interlock_duplicate_side_effect_total\{.*"stripe"/ } keys %$m;
     defined $name && $m->{$name} == 1;
 }, 20, 'and counted');
+
+# A charge that fails while its owner still waits for the answer; before, one of
+# a round that was never sent.
+owner($went_on, '/v1/lease/complete', {});
+submit('three');
+$lease = claim();
+$begun = owner($lease, '/v1/effects', { name => 'charge2', kind => 'stripe' });
+my $never = $begun->{idempotency_key} =~ s/-1$/-9/r;
+is(event('charge.succeeded', $never, 'ch_x'), 202, 'about no round of it');
+is(event('charge.failed', $begun->{idempotency_key}, 'ch_3'), 202, 'it failed');
+$effect = $i->wait_for(sub {
+    my $e = effect($begun);
+    $e->{state} eq 'failed' ? $e : undef;
+}, 20, 'settled when the send\'s time is over');
+like($effect->{history}[1]{detail}, qr/: round 9 was never sent$/,
+    'what was never sent did not happen');
+is($effect->{round}, 1, 'in its round');
 
 $i->check_sql;
 

@@ -102,6 +102,7 @@ my @broken = (
     [ TRUST_REFUSAL           => $keys,    'FAILED_BUT_DONE' ],
     [ REPEAT_SAME_SEND        => $keys,    'FAILED_BUT_DONE' ],
     [ TRUST_NOT_FOUND         => $look,    'FAILED_BUT_DONE' ],
+    [ SETTLE_DURING_SEND      => $mute,    'FAILED_BUT_DONE' ],
     [ SETTLE_JUDGED_LATE      => $look,    'FAILED_BUT_DONE' ],
     [ UNCLEAR_IS_YES          => $mute,    'CONFIRMED_NOT_DONE' ],
     [ CHECK_JUDGED_EARLY      => $lease,   'SECOND_RESULT' ],

@@ -520,6 +520,11 @@ end_human:
         && QUIET) -> settle_yes() }
     :: atomic { ((eff == unknown || eff == needs_human) && !did[round]
         && QUIET) -> settle_no() }
+#ifdef SETTLE_DURING_SEND
+    /* the attempt has ended, the deadline of its send is ahead */
+    :: atomic { ((eff == unknown || eff == needs_human) && !did[round]) ->
+        settle_no() }
+#endif
 #if !TRUTHFUL
     :: atomic { eff == needs_human -> settle_yes() }
     :: atomic { eff == needs_human -> settle_no() }

@@ -134,6 +134,84 @@ select results_eq(
     $$values ('request', null),
         ('expired', 'waited longer than max_wait (1 s)')$$, 'a wait too long');
 
+-- A result check that is exhausted: held from then on, not from the loss.
+create function pg_temp.open(p_key text) returns json language sql as $$
+    select a.doc -> 'final' -> 'open' -> 0 from pg_temp.audit(p_key) a
+$$;
+select is(t.lost('c:1', 61), 'checking', 'a lost job is looked for');
+select is((select o ->> 'since' from pg_temp.open('c:1') o),
+    (select interlock.ts(max(a.ended_at)) from interlock.attempts a
+     where a.job_id = t.rid(61)), 'checking since its loss');
+select pg_sleep(0.002);
+select t.look_up();
+select is((select s.outcome from t.say(61, 'unclear') s), 'again', 'unclear');
+select is((select o ->> 'state' || ' since the loss' from pg_temp.open('c:1') o
+           where (o ->> 'since') = (select interlock.ts(max(a.ended_at))
+               from interlock.attempts a where a.job_id = t.rid(61))),
+    'checking since the loss', 'still so');
+update interlock.checks set due_at = clock_timestamp();
+select pg_sleep(0.002);
+select t.look_up();
+select is((select s.outcome from t.say(61, 'unclear') s), 'exhausted',
+    'unclear for the last time');
+select results_eq(
+    $$select o ->> 'state', o ->> 'since' from pg_temp.open('c:1') o$$,
+    $$select 'held', interlock.ts(max(c.at)) from interlock.check_answers c
+      where c.target = t.rid(61) and c.outcome = 'exhausted'$$,
+    'held since the last look-up');
+select results_eq(
+    $$select x ->> 'what', coalesce(x ->> 'status', x ->> 'outcome',
+          x ->> 'error')
+      from pg_temp.audit('c:1') a, json_array_elements(a.doc -> 'timeline')
+          with ordinality y (x, n) where n > 2 order by n$$,
+    $$values ('ended', 'checking'), ('checked', 'again'),
+        ('checked', 'exhausted'),
+        ('held', 'its result could not be checked: said')$$,
+    'the time line says that it is held');
+select results_eq(
+    $$select b.doc -> 'timeline' -> 0 ->> 'what'
+      from pg_temp.audit('c:1', 5) a, pg_temp.audit('c:1', 5, a.next) b$$,
+    $$values ('held')$$, 'on a page of its own, too');
+select pg_sleep(0.002);
+select d.problem from interlock.job_decide(t.demo(), t.rid(61), 'release', null,
+    'who', 'looked', 7, 'op') d;
+select results_eq(
+    $$select o ->> 'state', o ->> 'since' from pg_temp.open('c:1') o$$,
+    $$select 'queued', interlock.ts(max(a.at)) from interlock.actions a
+      where a.target = t.rid(61)::text$$, 'queued since the decision');
+select t.take('c', 'chk');
+select is((select o ->> 'since' from pg_temp.open('c:1') o),
+    (select interlock.ts(l.granted_at) from interlock.leases l
+     where l.job_id = t.rid(61)), 'running since its claim');
+select t.finish('c', 'release');
+select t.take('c', 'chk');
+select t.finish('c', 'fail', p_retry_after => 0);
+select t.due('c:1');
+select t.take('c', 'chk');
+select t.finish('c', 'complete');
+select results_eq(
+    $$select x ->> 'call', x ->> 'retryable',
+          x::jsonb ? 'retryable'
+      from pg_temp.audit('c:1') a, json_array_elements(a.doc -> 'timeline')
+          with ordinality y (x, n) where x ->> 'what' = 'ended' order by n$$,
+    $$values ('lost', 'true', true), ('release', null, false),
+        ('fail', 'true', true), ('complete', null, false)$$,
+    'only what failed is retryable or not');
+
+-- One whose check says fail when it is exhausted is not held.
+select t.kind('chk', '{"on_lost":"check","result_check":{"type":"http",
+    "url":"https://h/","found":{"status":[200]},"max_checks":1,
+    "on_exhausted":"fail"}}');
+select submit.ord from t.submit('chk', 'c:2', id => 62);
+select t.take('c', 'chk');
+select t.expire('c');
+select r.status from interlock.recover(9) r;
+select t.look_up();
+select is((select s.outcome from t.say(62, 'unclear') s), 'exhausted', 'unclear');
+select is((select count(*)::int from pg_temp.audit('c:2') a,
+    json_array_elements(a.doc -> 'timeline') x where x ->> 'what' = 'held'), 0,
+    'failed, not held');
+
 -- Advice.
 create function pg_temp.advice(p_goal int default null) returns json
 language sql as $$
@@ -183,6 +261,45 @@ select is((pg_temp.advice(61) -> 'proposed' ->> 'lease_seconds')::int, 60,
 select matches(pg_temp.advice(20) -> 'proposed' ->> 'why',
     'recovery goal of 20 s would need workers that renew at least every 6 s',
     'one that does not is told so');
+
+-- Attempts that were lost in silence: how long is not known.
+select results_eq(
+    $$select v.lost, v.mute, a.lease, a.why
+      from (values (0, 0), (1, 0), (1, 1), (10, 5)) v (lost, mute),
+          interlock.kind_row(t.demo(), 'adv') k,
+          interlock.lease_advice(k, 100, v.lost, v.mute, 1.0, 2.0, null) a$$,
+    $$values (0, 0, 15, 'no worker was silent for longer than 5 s'),
+        (1, 0, 15, 'no worker was silent for longer than 5 s, of those that '
+            'were not lost; 1 of 100 attempts were lost, 0 of them without '
+            'any renewal: their workers were silent for at least their lease, '
+            'how long is not known'),
+        (1, 1, 15, 'no worker was silent for longer than 5 s, of those that '
+            'were not lost; 1 of 100 attempts were lost, 1 of them without '
+            'any renewal: their workers were silent for at least their lease, '
+            'how long is not known'),
+        (10, 5, 40, 'nothing speaks for less than the present lease; 10 of '
+            '100 attempts were lost, 5 of them without any renewal: their '
+            'workers were silent for at least their lease, how long is not '
+            'known')$$,
+    'lost in silence: at least the lease');
+select submit.ord from generate_series(1, 25) x,
+    t.submit('adv', 'u:' || x, id => 2000 + x);
+select t.take('u' || x, 'adv') from generate_series(1, 25) x;
+select t.expire('u' || x) from generate_series(1, 25) x;
+alter table interlock.leases disable trigger leases_fixed;
+update interlock.leases set runtime_end = expires_at
+where job_id = t.rid(2025);
+alter table interlock.leases enable trigger leases_fixed;
+select count(*) from interlock.recover(99);
+select results_eq(
+    $$select a ->> 'samples', a ->> 'lost',
+          (a -> 'proposed' ->> 'lease_seconds')::int,
+          a -> 'proposed' ->> 'why'
+      from pg_temp.advice() a$$,
+    $$values ('125', '25', 40, 'nothing speaks for less than the present '
+        'lease; 24 of 125 attempts were lost, 24 of them without any renewal: '
+        'their workers were silent for at least their lease, how long is not '
+        'known')$$, 'max_runtime is no silence');
 
 select is_empty('select * from t.violations', 'nothing is violated');
 select * from finish();

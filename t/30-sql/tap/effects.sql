@@ -173,13 +173,65 @@ select results_eq(
     $$select outcome, state from t.outcome('w1', 'x', 'failed')$$,
     $$values ('effect-conflict', 'confirmed')$$, 'the opposite');
 select results_eq(
-    $$select outcome, state from t.outcome('w1', 'x', 'confirmed', 'r2')$$,
-    $$values ('effect-conflict', 'confirmed')$$, 'another reference');
-select results_eq(
     $$select outcome, state from t.outcome('w1', 'x', 'unknown')$$,
     $$values ('ok', 'confirmed')$$, 'that it is not sure any more');
-select is((select count(*)::int from interlock.effects_history
-    where contradiction is not null), 0, 'one send happens at most once');
+create function pg_temp.wrong(p_name text) returns text language sql as $$
+    select string_agg(contradiction, ' ' order by id)
+    from interlock.effects_history
+    where effect_id = (t.effect(p_name)).id and contradiction is not null
+$$;
+select is(pg_temp.wrong('x'), 'failed_after_confirmed',
+    'the opposite is counted, once');
+select is((select outcome from t.outcome('w1', 'x', 'failed')),
+    'effect-conflict', 'and said again');
+select results_eq(
+    $$select outcome, state from t.outcome('w1', 'x', 'confirmed', 'r2')$$,
+    $$values ('ok', 'confirmed')$$, 'another reference is heard');
+select results_eq(
+    $$select outcome, replayed from t.outcome('w1', 'x', 'confirmed', 'r2')$$,
+    $$values ('ok', true)$$, 'repeated, it is the same');
+select t.outcome('w1', 'x', 'confirmed', 'r1');
+select is(pg_temp.wrong('x'), 'failed_after_confirmed confirmed_twice',
+    'it is counted: there are two');
+select results_eq(
+    $$select e.provider_ref, s.provider_ref
+      from t.effect('x') e, interlock.sends s where s.effect_id = e.id$$,
+    $$values ('r1', 'r1')$$, 'the first one stands');
+
+-- Who said failed, and finds out that it happened.
+select t.begin('w1', 'f1');
+select is((select state from t.outcome('w1', 'f1', 'failed')), 'failed',
+    'refused');
+select results_eq(
+    $$select outcome, state from t.outcome('w1', 'f1', 'confirmed', 'c1')$$,
+    $$values ('ok', 'confirmed')$$, 'no, it happened');
+select is((select outcome || ' ' || ended_by from interlock.sends
+    where effect_id = (t.effect('f1')).id), 'confirmed owner',
+    'the send, too');
+select is((select decision from t.begin('w1', 'f1')), 'already_confirmed',
+    'it is not sent again');
+select is(pg_temp.wrong('f1'), 'confirmed_after_failed', 'a contradiction');
+select is((select outcome from t.outcome('w1', 'f1', 'failed')),
+    'effect-conflict', 'back again: no');
+
+-- The same, once the next round has been sent: under way, and over.
+select t.begin('w1', 'f2', 'mute');
+select t.outcome('w1', 'f2', 'failed');
+select t.begin('w2', 'f2', 'mute');
+select results_eq(
+    $$select outcome, state from t.outcome('w1', 'f2', 'confirmed', 'c1')$$,
+    $$values ('ok', 'intended')$$, 'the first round happened');
+select is((select state from t.outcome('w2', 'f2', 'confirmed', 'c2')),
+    'confirmed', 'and the second');
+select is(pg_temp.wrong('f2'), 'confirmed_twice', 'two charges are shown');
+select t.begin('w1', 'f3', 'mute');
+select t.outcome('w1', 'f3', 'failed');
+select t.begin('w2', 'f3', 'mute');
+select t.outcome('w2', 'f3', 'confirmed', 'c2');
+select results_eq(
+    $$select outcome, state from t.outcome('w1', 'f3', 'confirmed', 'c1')$$,
+    $$values ('ok', 'confirmed')$$, 'the first round is told last');
+select is(pg_temp.wrong('f3'), 'confirmed_twice', 'two charges are shown');
 
 create function pg_temp.tell(p_tenant int, p_attempt uuid, p_effect uuid,
     p_send uuid, p_state text)

@@ -121,6 +121,120 @@ select is(pg_temp.hook('other', json_build_object('events',
     'by the effect''s id');
 select is(t.state('m4'), 'confirmed round 1', 'settled');
 
+-- It did not happen, said while the send is under way: its end uses that.
+select t.begin('a', 'n1', 'charge');
+select pg_temp.stripe('charge.failed', interlock.effect_key(
+    (t.effect('n1')).id, 1), null);
+select is(t.state('n1'), 'intended round 1', 'its owner may still speak');
+select is((select state from t.outcome('a', 'n1', 'unknown')), 'unknown',
+    'he does not know');
+select is((select x from t.overdue() x where x like 'n1%'), 'n1 failed',
+    'but the provider has said so');
+select is((select what || ' ' || said || ' ' || detail
+    from interlock.effects_history where effect_id = (t.effect('n1')).id
+    order by id desc limit 1), 'evidence failed a webhook said so while the '
+    'send was under way', 'by what is kept');
+select t.begin('a', 'n2', 'charge');
+select pg_temp.stripe('charge.failed', interlock.effect_key(
+    (t.effect('n2')).id, 1), null);
+select t.older('n2', '6 s');
+select is((select x from t.overdue() x where x like 'n2%'), 'n2 failed',
+    'at its deadline, too');
+select t.begin('a', 'n3', 'charge');
+select pg_temp.stripe('charge.failed', interlock.effect_key(
+    (t.effect('n3')).id, 1), null);
+select is((select state from t.outcome('a', 'n3', 'confirmed')), 'confirmed',
+    'its owner''s word counts more');
+select t.begin('a', 'n4', 'charge');
+select pg_temp.stripe('charge.failed', interlock.effect_key(
+    (t.effect('n4')).id, 1), null);
+select is((select decision from t.begin('a', 'n4', 'charge')), 'send',
+    'what may go out once more');
+select t.outcome('a', 'n4', 'unknown');
+select t.overdue();
+select is(t.state('n4'), 'unknown round 1', 'was not meant');
+select t.begin('a', 'n5', 'charge');
+select t.outcome('a', 'n5', 'unknown');
+select t.begin('a', 'n5', 'charge');
+select pg_temp.stripe('charge.failed', interlock.effect_key(
+    (t.effect('n5')).id, 1), null);
+select t.outcome('a', 'n5', 'unknown');
+select is((select decision from t.begin('a', 'n5', 'charge')), 'send',
+    'sent again before it is settled');
+select t.outcome('a', 'n5', 'unknown');
+select t.overdue();
+select is(t.state('n5'), 'unknown round 1', 'nor was that send');
+
+-- Of a job that waits for it.
+select t.kind('job', '{"overlap":"buffer_all","backoff":0}');
+select submit.ord from t.submit('job', 'n:6');
+select t.take('b', 'job');
+select t.begin('b', 'n6', 'mail');
+update interlock.effects set provider_ref = 'sg6' where name = 'n6';
+select pg_temp.hook('sendgrid', '[{"event":"dropped","sg_id":"sg6"}]');
+select is((select status from t.finish('b', 'release')), 'checking',
+    'ended without a word');
+select results_eq(
+    $$select wake_kinds from interlock.effects_overdue(9)
+      where effect_id = (t.effect('n6')).id$$,
+    $$values (array['job'])$$, 'settled, it goes on');
+select t.take('b', 'job');
+select is((select idempotency_key like '%-2' from t.begin('b', 'n6', 'mail')),
+    true, 'in the next round');
+select t.outcome('b', 'n6', 'confirmed');
+
+-- A round that was never sent, or that is not named.
+select t.begin('a', 'q1', 'charge');
+select t.outcome('a', 'q1', 'unknown');
+select is(pg_temp.stripe(x, interlock.effect_key((t.effect('q1')).id, 9),
+    'ch_x'), 1::bigint, x)
+from (values ('charge.failed'), ('charge.succeeded')) v (x);
+select is(t.state('q1'), 'unknown round 1', 'says nothing of this one');
+select results_eq(
+    $$select said, detail like 'webhook, job %: round 9 was never sent'
+      from interlock.effects_history
+      where effect_id = (t.effect('q1')).id and what = 'evidence'
+      order by id$$,
+    $$values ('failed', true), ('confirmed', true)$$, 'but it is kept');
+select t.effect_kind('any', '{"send_deadline":5,"evidence":{
+    "source":"any","match":{"effect_id":"/e"},
+    "confirmed":{"pointer":"/ok","equals":[true]},
+    "failed":{"pointer":"/ok","equals":[false]}}}');
+create function pg_temp.any(p_name text, p_ok boolean) returns bigint
+language sql as $$
+    select pg_temp.hook('any', json_build_object('e', (t.effect(p_name)).id,
+        'ok', p_ok)::text)
+$$;
+select t.begin('a', 'q2', 'any');
+select t.outcome('a', 'q2', 'unknown');
+select pg_temp.any('q2', false);
+select is(t.state('q2'), 'failed round 1', 'of the first round a no counts');
+select t.begin('a', 'q2', 'any');
+select t.outcome('a', 'q2', 'unknown');
+select pg_temp.any('q2', false);
+select is(t.state('q2'), 'unknown round 2',
+    'of a later one it may be the first''s, told again');
+select pg_temp.any('q2', true);
+select is(t.state('q2'), 'confirmed round 2', 'a yes counts');
+
+-- A reference that two effects have.
+select t.begin('a', 'r1', 'mail'), t.begin('a', 'r2', 'mail'),
+    t.begin('a', 'r3', 'mail');
+select t.outcome('a', 'r1', 'unknown', 'E-500'),
+    t.outcome('a', 'r2', 'unknown', 'E-500'),
+    t.outcome('a', 'r3', 'unknown', 'E-501');
+select is(pg_temp.hook('sendgrid', '[{"event":"delivered","sg_id":"E-500"},
+    {"event":"delivered","sg_id":"E-501"}]'), 3::bigint, 'told to all');
+select is(t.state('r1') || ', ' || t.state('r2') || ', ' || t.state('r3'),
+    'unknown round 1, unknown round 1, confirmed round 1',
+    'it settles only what it surely means');
+select is((select count(*)::int from interlock.effects_history
+    where detail like '%: other effects have this reference, too'), 2,
+    'and is kept with both');
+select pg_temp.hook('sendgrid', '[{"event":"dropped","sg_id":"E-500"}]');
+select is(t.state('r1') || ', ' || t.state('r2'),
+    'unknown round 1, unknown round 1', 'nor is either refused by it');
+
 -- Bodies that are none.
 select is(pg_temp.hook('stripe', b), 0::bigint, left(b, 20)) from (values
     (''), ('x'), ('"\u0000"'), ('{"type":"charge.succeeded"}'), ('[]'),
@@ -163,7 +277,7 @@ select results_eq(
 select is((select problem from interlock.effect_kind_delete(t.demo(),
     'mail')), null, 'an effect kind goes');
 select bag_eq('select source from interlock.evidence_sources
-    where tenant = t.demo()', $$values ('stripe')$$, 'with its sources');
+    where tenant = t.demo()', $$values ('stripe'), ('any')$$, 'with its sources');
 
 select is_empty('select * from t.violations', 'nothing is violated');
 select * from finish();

@@ -245,6 +245,58 @@ select is((select decision from t.begin('c', 'l4', 'keys')), 'needs_human',
 select is((select x from t.overdue() x where x like 'l4%'),
     'l4 needs_human', 'a human is asked');
 
+-- A paused sender, whose attempt has ended: until its deadline nobody may say
+-- that nothing happened, for it may send yet.
+create function pg_temp.say(p_name text, p_outcome text) returns text
+language sql as $$
+    select coalesce(problem || ': ' || detail, 'ok')
+    from interlock.effect_resolve(t.demo(), (t.effect(p_name)).id, p_outcome,
+        'me', 'why', 1, 't')
+$$;
+select pg_temp.job('s:1', 'a');
+select t.begin('a', 's1', 'mute'), t.begin('a', 's2', 'mute'),
+    t.begin('a', 's3', 'ask');
+select t.expire('a');
+select is((select status from interlock.recover(10)), 'checking', 'lost');
+select is(t.state('s1'), 'unknown round 1', 'its sends are unclear');
+select is(pg_temp.say('s1', x), 'effect-in-progress: a send may be under way '
+    || 'until ' || (select interlock.ts(deadline) from interlock.sends
+        where effect_id = (t.effect('s1')).id), x)
+from (values ('not_happened'), ('send_again')) v (x);
+select is(pg_temp.say('s2', 'happened'), 'ok',
+    'that it happened may be said: nothing is sent after it');
+select is((select state from t.outcome('a', 's2', 'failed')), 'confirmed',
+    'but its owner says no');
+select is((select contradiction from interlock.effects_history
+    where effect_id = (t.effect('s2')).id and contradiction is not null),
+    'failed_after_confirmed', 'a contradiction');
+select t.outcome('a', 's1', 'unknown');
+select is(pg_temp.say('s1', 'not_happened'), 'ok',
+    'once its owner has spoken: he sends no more');
+select t.look('s3', 'exhausted');
+select is(t.state('s3'), 'needs_human round 1', 'looked up in vain');
+select is(left(pg_temp.say('s3', 'not_happened'), 18), 'effect-in-progress',
+    'a human''s already, and yet too early');
+select t.older('s3', '6 s');
+select is(pg_temp.say('s3', 'not_happened'), 'ok', 'after the deadline');
+
+-- So it is with any send of the round, whatever deadline the last one has.
+select t.effect_kind('slow', '{"idempotent":true,"send_deadline":60,
+    "key_window":3600}');
+select t.kind('long', '{"overlap":"allow","lease_seconds":600}');
+select decision from t.submit('long', 's:2');
+select t.take('a', 'long');
+select t.begin('a', 's4', 'slow');
+select t.expire('a');
+select interlock.recover(10);
+select t.take('b', 'long');
+select t.effect_kind('slow', '{"send_deadline":5}');
+select is((select decision from t.begin('b', 's4', 'slow')), 'send',
+    'sent again under its key');
+select t.outcome('b', 's4', 'unknown');
+select is(left(pg_temp.say('s4', 'not_happened'), 18), 'effect-in-progress',
+    'the first sender may still send');
+
 select is_empty('select * from t.violations', 'nothing is violated');
 select * from finish();
 rollback;

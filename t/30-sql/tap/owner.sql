@@ -237,6 +237,51 @@ select results_eq(
     $$select runnable, ended_jobs from t.finish('w', 'complete')$$,
     $$values (true, array[t.rid(6)])$$, 'one with a higher version runs');
 
+-- Asked to end, and the deadline is over: job-canceled comes before
+-- lease-expired, for renew as for progress.
+select t.kind('end', '{"overlap":"skip","max_attempts":3}');
+select submit.ord from t.submit('end', 'y:1', id => 31);
+select t.take('w', 'end');
+select c.problem from interlock.job_cancel(t.demo(), t.rid(31), 'who', 'no', 7,
+    'op') c;
+select results_eq('select outcome, cancel_requested from t.renew(''w'')',
+    $$values ('ok', true)$$, 'before the deadline: renewed, and told');
+select t.expire('w');
+select results_eq('select outcome, cancel_requested from t.renew(''w'')',
+    $$values ('job-canceled', true)$$, 'after it: renew is job-canceled');
+select is((select outcome from t.renew('w', p_step => 's')), 'job-canceled',
+    'so is progress');
+select is((select outcome from t.renew('w', p_fence => 99)), 'fence-stale',
+    'but another fence comes first');
+select is((select status from t.finish('w', 'fail')), 'canceled',
+    'it can still yield');
+select is((select outcome from t.renew('w')), 'lease-lost', 'then it is lost');
+select submit.ord from t.submit('end', 'y:2', id => 32);
+select t.take('w', 'end');
+select t.expire('w');
+select is((select outcome from t.renew('w')), 'lease-expired',
+    'nobody asked: lease-expired');
+select t.finish('w', 'complete');
+
+-- A release is bounded by nothing: neither attempts nor time are counted.
+select submit.ord from t.submit('end', 'y:3', id => 33);
+select t.take('w', 'end');
+update interlock.jobs set started_at = clock_timestamp() - interval '9 days'
+where id = t.rid(33);
+create function pg_temp.again() returns text language plpgsql as $$
+begin
+    perform t.finish('w', 'release');
+    return t.take('w', 'end');
+end
+$$;
+select is((select count(pg_temp.again())::int from generate_series(1, 9)), 9,
+    'handed back nine times, days after retry_for, under max_attempts 3');
+select results_eq(
+    $$select j.status, j.attempts, count(a.id)::int
+      from interlock.jobs j join interlock.attempts a on a.job_id = j.id
+      where j.id = t.rid(33) group by 1, 2$$,
+    $$values ('running', 1, 9)$$, 'it runs again, and each attempt is kept');
+
 select is_empty('select * from t.violations', 'nothing is violated');
 select * from finish();
 rollback;

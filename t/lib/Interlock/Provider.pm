@@ -48,6 +48,7 @@ my $json = JSON::PP->new->utf8->canonical->allow_nonref;
 #   answer  'whole'; 'none': the connection is closed instead; 'reset': it is
 #           reset; 'cut': closed in the middle of the body
 #   size    the answer's body has at least so many bytes
+#   empty   it has none
 #   headers { name => value } beside the usual ones
 # For these there are names; a number is a refusal with that status.
 our %STEPS = (
@@ -506,7 +507,7 @@ sub send_answer {
 
     my %body = %$doc;
     $body{pad} = 'x' x $plan->{size} if $plan->{size};
-    my $body = $json->encode(\%body);
+    my $body = $plan->{empty} ? '' : $json->encode(\%body);
     my %head = ('Content-Type' => 'application/json',
         'Content-Length' => length $body,
         $h->{replayed} ? ('Idempotent-Replayed' => 'true') : (),
