@@ -50,20 +50,17 @@ where q.decision in ('accepted', 'buffered', 'replaced', 'parked')
                     where j.tenant = q.tenant and j.id = q.id
                         and j.decision = q.decision
                         and j.work_key = q.work_key)
-
 union all
 select 'job without its request', format('%s/%s', j.tenant, j.id)
 from interlock.jobs j
 where j.rerun_of is null
     and not exists (select from interlock.requests q
                     where q.tenant = j.tenant and q.id = j.id)
-
 union all
 select 'job without its payload row', format('%s/%s', j.tenant, j.id)
 from interlock.jobs j
 where not exists (select from interlock.payloads p
                   where p.tenant = j.tenant and p.job_id = j.id)
-
 union all
 select 'answer names a job that is not there',
     format('%s/%s', q.tenant, q.id)
@@ -73,7 +70,6 @@ cross join lateral unnest(array[q.job_id, q.active_job_id,
 where x.id is not null
     and not exists (select from interlock.jobs j
                     where j.tenant = q.tenant and j.id = x.id)
-
 union all
 select 'duplicate of what is no first request',
     format('%s/%s', q.tenant, q.id)
@@ -84,7 +80,6 @@ where q.decision = 'duplicate'
     and (f.id is null or f.decision = 'duplicate' or f.code >= 400
          or f.source <> q.source
          or f.idempotency_key is distinct from q.idempotency_key)
-
 union all
 select 'idempotency key held by a request that failed or is not there',
     format('%s/%s/%s', i.tenant, i.source, i.key)
@@ -99,7 +94,6 @@ union all
 select 'more than one exclusive job at the head of a key',
     format('%s/%s', h.tenant, h.work_key)
 from head h where h.n > 1
-
 union all
 select 'two exclusive attempts of one key at once',
     format('%s/%s fences %s and %s', x.tenant, x.work_key, x.prev, x.fence)
@@ -111,7 +105,6 @@ from (select l.tenant, l.work_key, l.fence, l.granted_at,
       where j.exclusive
       window w as (partition by l.tenant, l.work_key order by l.fence)) x
 where x.prev_end > x.granted_at
-
 union all
 select 'running job without its lease', format('%s/%s', j.tenant, j.id)
 from interlock.jobs j
@@ -120,7 +113,6 @@ where j.status = 'running'
                     where l.tenant = j.tenant and l.job_id = j.id
                         and l.work_key = j.work_key
                         and l.exclusive = j.exclusive)
-
 union all
 select 'lease without its running job',
     format('%s/%s', l.tenant, l.attempt_id)
@@ -135,13 +127,11 @@ select 'fence given twice',
     format('%s/%s %s', l.tenant, l.work_key, l.fence)
 from fences l
 group by l.tenant, l.work_key, l.fence having count(*) > 1
-
 union all
 select 'work behind its fences', format('%s/%s', w.tenant, w.work_key)
 from interlock.works w
 where w.fence < (select max(l.fence) from fences l
                  where l.tenant = w.tenant and l.work_key = w.work_key)
-
 union all
 select 'job or attempt of a key that is not there',
     format('%s/%s', x.tenant, x.work_key)
@@ -151,7 +141,6 @@ from (select j.tenant, j.work_key, j.kind from interlock.jobs j
 where not exists (select from interlock.works w
                   where w.tenant = x.tenant and w.work_key = x.work_key
                       and w.kind = x.kind)
-
 union all
 select 'attempt both live and ended',
     format('%s/%s', l.tenant, l.attempt_id)
@@ -168,7 +157,6 @@ from (select x.tenant, x.attempt_id, y.name
 full join interlock.lease_groups g on g.tenant = l.tenant
     and g.attempt_id = l.attempt_id and g.group_name = l.name
 where l.name is null or g.group_name is null
-
 union all
 select 'job''s limit group is not there', format('%s/%s %s',
     j.tenant, j.id, x.name)
@@ -216,7 +204,6 @@ where v.max_waiting > (select count(*) from interlock.jobs x
                        where x.tenant = j.tenant
                            and x.work_key = j.work_key
                            and x.place = 'blocked')
-
 union all
 select 'waits behind one that is parked', format('%s/%s', j.tenant, j.id)
 from interlock.jobs j
@@ -224,7 +211,6 @@ where j.place = 'blocked'
     and exists (select from interlock.jobs x
                 where x.tenant = j.tenant and x.work_key = j.work_key
                     and x.status = 'parked' and x.turn < j.turn)
-
 union all
 select 'running job that is to end, but whose lease does not know',
     format('%s/%s', j.tenant, j.id)
@@ -233,7 +219,6 @@ join interlock.leases l on l.tenant = j.tenant and l.job_id = j.id
 where j.ending <> l.cancel_requested
     or (l.cancel_requested and (l.cancel_deadline is null
                                 or l.expires_at > l.cancel_deadline))
-
 union all
 select 'refused for want of room, but holds its key',
     format('%s/%s', q.tenant, q.id)
@@ -256,7 +241,6 @@ where j.place = 'blocked'
              where f.tenant = j.tenant and f.work_key = j.work_key
                  and f.place = 'blocked'
              order by f.turn limit 1)
-
 union all
 select 'checks effects that are settled (a wake-up was lost)',
     format('%s/%s', j.tenant, j.id)
@@ -277,14 +261,12 @@ left join lateral (
     where h.tenant = e.tenant and h.effect_id = e.id) x on true
 where x.moves is distinct from e.seq or x.seq <> e.seq
     or x.state <> e.state or x.fails < e.round - 1
-
 union all
 select 'history of an effect that is not there',
     format('%s/%s', h.tenant, h.effect_id)
 from interlock.effects_history h
 where not exists (select from interlock.effects e
                   where e.tenant = h.tenant and e.id = h.effect_id)
-
 union all
 select 'effect under way without its send, or with another''s',
     format('%s/%s', e.tenant, e.id)
@@ -294,7 +276,6 @@ where e.state = 'intended'
                     where s.tenant = e.tenant and s.id = e.open_send
                         and s.effect_id = e.id and s.round = e.round
                         and s.outcome is null and s.deadline = e.open_until)
-
 union all
 select 'sends miscounted', format('%s/%s', e.tenant, e.id)
 from interlock.effects e
@@ -308,7 +289,6 @@ select 'confirmed more than once', format('%s/%s', h.tenant, h.effect_id)
 from interlock.effects_history h
 where h.moved and h.to_state = 'confirmed'
 group by h.tenant, h.effect_id having count(*) > 1
-
 union all
 select 'sent again in one round although the provider honours no key',
     format('%s/%s', s.tenant, s.id)
@@ -327,7 +307,6 @@ having exists (
         and p.round = s.round
     having not bool_and(v.idempotent)
         or count(distinct lower(v.key_header)) > 1)
-
 union all
 select 'failed although a send of its round happened',
     format('%s/%s', e.tenant, e.id)
@@ -335,7 +314,6 @@ from interlock.effects e
 join interlock.sends s on s.tenant = e.tenant and s.effect_id = e.id
     and s.round = e.round and s.outcome = 'confirmed'
 where e.state = 'failed'
-
 union all
 select 'failed while a send of its round could still go out',
     format('%s/%s', h.tenant, h.effect_id)
@@ -344,7 +322,6 @@ join interlock.sends s on s.tenant = h.tenant and s.effect_id = h.effect_id
     and s.round = h.round and s.heard is null
     and s.begun_at <= h.at and s.deadline > h.at
 where h.moved and h.to_state = 'failed' and h.what in ('resolve', 'look-up')
-
 union all
 select 'unknown, and nobody will find out', format('%s/%s', e.tenant, e.id)
 from interlock.effects e
@@ -352,7 +329,6 @@ where e.state = 'unknown' and e.human_at is null
     and not exists (select from interlock.checks c
                     where c.tenant = e.tenant and c.target = e.id
                         and c.seq = e.seq)
-
 union all
 select 'settled by nobody, or without a reason',
     format('%s/%s', h.tenant, h.effect_id)
@@ -372,7 +348,6 @@ where not exists (select from live l
                       and l.work_key = e.work_key
                       and l.granted_at <= s.begun_at
                       and coalesce(l.ended_at, 'infinity') >= s.begun_at)
-
 union all
 select 'send without an outcome although its attempt has ended',
     format('%s/%s', s.tenant, s.id)
@@ -393,13 +368,11 @@ where c.n <> coalesce(c.n_before, 0) + 1
     or c.prev <> coalesce(c.before, decode(repeat('00', 32), 'hex'))
     or not exists (select from interlock.effects_history h
                    where h.tenant = c.tenant and h.id = c.history_id)
-
 union all
 select 'chain ends elsewhere', format('%s', d.tenant)
 from interlock.effects_chain_ends d
 where d.n <> (select count(*) from interlock.effects_chain c
               where c.tenant = d.tenant)
-
 union all
 select 'effects miscounted', format('%s/%s %s', x.tenant, x.effect_kind,
     x.state)
@@ -420,14 +393,12 @@ where j.revivals <> (
     where a.tenant = j.tenant and a.target = j.id::text
         and (a.what = 'redrive'
              or (a.what = 'job_decide' and a.detail ->> 'was' = 'failed')))
-
 union all
 select 'decision of nobody, or without a reason',
     format('%s/%s', a.tenant, a.id)
 from interlock.actions a
 where a.what in ('job_decide', 'redrive')
     and (coalesce(a.requested_by, '') = '' or coalesce(a.reason, '') = '')
-
 union all
 select 'redriven by no plan', format('%s/%s', a.tenant, a.id)
 from interlock.actions a
@@ -437,7 +408,6 @@ where a.what = 'redrive'
         where r.tenant = a.tenant and r.job_id = a.target::uuid
             and r.plan_id = (a.detail ->> 'plan_id')::uuid
             and r.outcome = 'redriven')
-
 union all
 select 'result by a decision that was not made',
     format('%s/%s revision %s', r.tenant, r.work_key, r.revision)
@@ -447,7 +417,6 @@ where r.origin = 'decide'
         select from interlock.actions a
         where a.tenant = r.tenant and a.target = r.job_id::text
             and a.what = 'job_decide' and a.detail ->> 'action' = 'succeed')
-
 union all
 select 'result of no attempt, but not of its job''s last fence',
     format('%s/%s revision %s', r.tenant, r.work_key, r.revision)
@@ -455,7 +424,6 @@ from interlock.results r
 where r.attempt_id is null
     and r.fence <> (select coalesce(max(l.fence), 0) from live l
                     where l.tenant = r.tenant and l.job_id = r.job_id)
-
 union all
 select 'attempts miscounted', format('%s/%s has %s, not %s',
     j.tenant, j.id, j.attempts, coalesce(x.n, 0))
@@ -464,7 +432,6 @@ left join (select l.tenant, l.job_id, count(*) filter (where l.counted) as n
            from live l group by 1, 2) x
     on x.tenant = j.tenant and x.job_id = j.id
 where j.attempts <> coalesce(x.n, 0)
-
 union all
 select 'more attempts than its policy allows',
     format('%s/%s', j.tenant, j.id)
@@ -472,7 +439,6 @@ from interlock.jobs j
 join interlock.kind_versions v on v.tenant = j.tenant and v.name = j.kind
     and v.version = j.kind_version
 where j.attempts - j.attempts_base > v.max_attempts
-
 union all
 select 'superseded by no later job of its key',
     format('%s/%s', j.tenant, j.id)
@@ -481,7 +447,6 @@ left join interlock.jobs s on s.tenant = j.tenant and s.id = j.superseded_by
 where j.status = 'superseded'
     and (s.id is null or s.work_key <> j.work_key
          or s.created_at < j.created_at)
-
 union all
 select 'job of no known policy', format('%s/%s', j.tenant, j.id)
 from interlock.jobs j
@@ -503,7 +468,6 @@ where w.published_revision is not null
                     where p.tenant = w.tenant and p.work_key = w.work_key
                         and p.revision = w.published_revision
                         and p.fence = w.published_fence)
-
 union all
 select 'a later published result has a lower fence or version',
     format('%s/%s revision %s', x.tenant, x.work_key, x.revision)
@@ -515,14 +479,12 @@ from (select r.tenant, r.work_key, r.revision, r.fence, r.version,
       window w as (partition by r.tenant, r.work_key order by r.revision
                    rows between unbounded preceding and 1 preceding)) x
 where x.fence <= x.fence_before or x.version < x.version_before
-
 union all
 select 'revisions have a gap', format('%s/%s', w.tenant, w.work_key)
 from interlock.works w
 where w.last_revision <> (select count(*) from interlock.results r
                           where r.tenant = w.tenant
                               and r.work_key = w.work_key)
-
 union all
 select 'succeeded without a result', format('%s/%s', j.tenant, j.id)
 from interlock.jobs j
@@ -530,7 +492,6 @@ where j.status = 'succeeded'
     and not exists (select from interlock.results r
                     where r.tenant = j.tenant and r.work_key = j.work_key
                         and r.revision = j.revision)
-
 union all
 select 'result of an attempt that did not complete',
     format('%s/%s revision %s', r.tenant, r.work_key, r.revision)
@@ -540,7 +501,6 @@ where r.origin = 'complete'
                   where a.tenant = r.tenant and a.id = r.attempt_id
                       and a.call = 'complete' and a.fence = r.fence
                       and a.job_id = r.job_id)
-
 union all
 select 'newest version is not that of its jobs',
     format('%s/%s', w.tenant, w.work_key)
@@ -549,7 +509,6 @@ left join (select j.tenant, j.work_key, max(j.version) as version
            from interlock.jobs j group by 1, 2) x
     on x.tenant = w.tenant and x.work_key = w.work_key
 where w.max_version is distinct from x.version
-
 union all
 select 'a job waits for its result check, and nobody checks',
     format('%s/%s', j.tenant, j.id)
@@ -558,7 +517,6 @@ where j.waits_on = 'result check' and j.status = 'checking'
     and not exists (select from interlock.checks c
                     where c.tenant = j.tenant and c.target = j.id
                         and c.subject = 'job')
-
 union all
 select 'a result check of a job that does not wait for it',
     format('%s/%s', c.tenant, c.target)
@@ -594,7 +552,6 @@ cross join lateral (
             v.start_at - interval '1 microsecond'), least(s.scanned_to,
             v.end_at - interval '1 microsecond'), v.gap, v.fold) as want) x
 where x.seen <> x.want
-
 union all
 select 'schedule looks for another slot than its next one',
     format('%s/%s', s.tenant, s.name)
@@ -603,7 +560,6 @@ join interlock.schedule_versions v on v.tenant = s.tenant
     and v.name = s.name and v.version = s.version
 where s.next_at is distinct from case when not s.deleted then
     coalesce(s.slot_at, interlock.schedule_next(v, s.scanned_to)) end
-
 union all
 select 'schedule without its subjects', format('%s/%s version %s', v.tenant,
     v.name, v.version)
@@ -611,21 +567,18 @@ from interlock.schedule_versions v
 where v.subjects <> (select count(*) from interlock.schedule_subjects x
                      where x.tenant = v.tenant and x.name = v.name
                          and x.list = v.list)
-
 union all
 select 'slot admitted twice', format('%s/%s', q.tenant, q.idempotency_key)
 from interlock.requests q
 where q.source = 'schedule' and q.idempotency_key is not null
     and q.decision in ('accepted', 'buffered', 'replaced', 'parked')
 group by q.tenant, q.idempotency_key having count(*) > 1
-
 union all
 select 'slot whose job is another one''s', format('%s/%s %s %s', s.tenant,
     s.schedule, s.slot_at, s.subject)
 from interlock.slots s
 left join interlock.jobs j on j.tenant = s.tenant and j.id = s.job_id
 where s.job_id is not null and j.work_key is distinct from s.work_key
-
 union all
 select 'slot that is not done, and nobody looks', format('%s/%s %s %s',
     s.tenant, s.schedule, s.slot_at, s.subject)
@@ -635,7 +588,6 @@ where s.state in ('waiting', 'admitted') and s.check_at is null
                     where g.tenant = s.tenant and g.schedule = s.schedule
                         and g.slot_at = s.slot_at and g.subject = s.subject
                         and g.state = 'dismissed')
-
 union all
 select 'gap of no slot, or of one that is done', format('%s/%s', g.tenant,
     g.id)
@@ -645,7 +597,6 @@ left join interlock.slots s on s.tenant = g.tenant
     and s.subject = g.subject
 where s.work_key is distinct from g.work_key
     or (g.state in ('open', 'approved') and s.state in ('run', 'skipped'))
-
 union all
 select 'gap decided by nobody', format('%s/%s', g.tenant, g.id)
 from interlock.gaps g
@@ -653,14 +604,12 @@ where g.state in ('approved', 'dismissed')
     and not exists (select from interlock.actions a
                     where a.tenant = g.tenant and a.target = g.id::text
                         and a.what in ('gap_approve', 'gap_dismiss'))
-
 union all
 select 'plan with other works than it counts', format('%s/%s', p.tenant,
     p.id)
 from interlock.schedule_plans p
 where p.count <> (select count(*) from interlock.schedule_plan_items i
                   where i.tenant = p.tenant and i.plan_id = p.id)
-
 union all
 select 'rerun of another work, or by nobody', format('%s/%s', j.tenant,
     j.id)
@@ -669,7 +618,6 @@ left join interlock.jobs o on o.tenant = j.tenant and o.id = j.rerun_of
 where j.rerun_of is not null
     and (o.work_key is distinct from j.work_key
          or coalesce(j.requested_by, '') = '' or coalesce(j.reason, '') = '')
-
 union all
 select 'an alert''s event or state has no event that opened it',
     format('%s/%s %s', x.tenant, x.alert, x.opened)
@@ -683,7 +631,6 @@ left join interlock.alert_events o on o.tenant = x.tenant
     and o.id = x.opened and o.state = 'opened'
 where (o.alert, o.condition, o.subject)
     is distinct from (x.alert, x.condition, x.subject)
-
 union all
 select 'a condition opened twice for an alert, or was over twice',
     format('%s/%s %s %s', x.tenant, x.alert, x.condition, x.subject)
@@ -694,7 +641,6 @@ from (select e.tenant, e.alert, e.condition, e.subject, e.state,
       join interlock.alerts a on a.tenant = e.tenant and a.name = e.alert
           and a.created_at <= e.at) x
 where x.former = x.state
-
 union all
 select 'an event of an alert that is neither taken, dropped nor on its way',
     format('%s/%s', e.tenant, e.id)
@@ -702,7 +648,6 @@ from interlock.alert_events e
 where e.delivered_at is null and e.dropped_at is null
     and not exists (select from interlock.alert_deliveries d
                     where d.tenant = e.tenant and d.event_id = e.id)
-
 union all
 select 'an event on its way to an alert that does not know when',
     format('%s/%s', d.tenant, d.event_id)
