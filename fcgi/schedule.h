@@ -7,7 +7,7 @@
 
 #include "query.h"
 
-#define IL_SCHEDULE_STEP  500       /* works in one transaction */
+#define IL_SCHEDULE_STEP  200       /* works in one transaction */
 
 /* The first path parameter is the name of a schedule.  0, or -1 and it was
  * answered. */

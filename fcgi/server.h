@@ -56,8 +56,9 @@ int il_keys_verify(il_owner_claims_t *claims, char *buf, size_t cap,
 void il_keys_each(void (*each)(void *ctx, size_t i, const char *kid,
     const char *paserk), void *ctx);
 
-/* The sweeper (recover, prune, is the server still good) and the poller
- * (what became runnable elsewhere).  0 or -1; stop waits for them. */
+/* The sweeper (recover, prune, is the server still good), the scheduler (slots
+ * that are due, gaps, alerts) and the poller (what became runnable
+ * elsewhere).  0 or -1; stop waits for them. */
 int il_sweep_start(void) IL_MUST_CHECK;
 void il_sweep_stop(void);
 

@@ -1,12 +1,13 @@
 /*
- * sweep.c: two threads beside the requests.
+ * sweep.c: three threads beside the requests.
  *
  * The sweeper recovers expired leases, ends jobs that waited too long, lets
  * go of what waits for a limit that has room, hands look-ups to workers,
- * fires the slots of schedules and looks for gaps, prunes, and asks whether
- * the server may still be trusted.  The poller finds what became runnable
- * without a hint of this process: retries that are due, jobs of other
- * interlockds.
+ * prunes, and asks whether the server may still be trusted.  The scheduler
+ * fires the slots of schedules, looks for gaps and for what alerts are about:
+ * of these there may be very many at once, and no lease waits for them.  The
+ * poller finds what became runnable without a hint of this process: retries
+ * that are due, jobs of other interlockds.
  */
 
 #include <errno.h>
@@ -29,6 +30,7 @@
 #define IL_SLOTS_LIMIT    500
 #define IL_GAPS_LIMIT     500
 #define IL_PASSES_MAX     20
+#define IL_SLOT_PASSES    4
 #define IL_PRUNE_LIMIT    1000
 #define IL_PRUNE_MS       60000
 #define IL_CHECK_MS       5000
@@ -42,6 +44,7 @@ static struct {
     int              stop;
     int              started;
     pthread_t        sweeper;
+    pthread_t        scheduler;
     pthread_t        poller;
 } il_sweep = {
     .lock = PTHREAD_MUTEX_INITIALIZER
@@ -95,7 +98,7 @@ il_sweep_stopping(void)
 
 typedef struct {
     const char   *sql;
-    int32_t       limit;
+    int32_t       limit;           /* rows, or works, of a pass */
     size_t        full;            /* rows of a pass that may not be the last */
     const char   *notice;          /* behind the number; NULL: not told */
     il_metric_e   metric;          /* by kind, or IL_MT_MAX */
@@ -103,13 +106,6 @@ typedef struct {
                                       NULL: that of the rows */
 } il_sweep_t;
 
-
-/* Slots that are due: also in between, see il_sweep_wait(). */
-
-static const il_sweep_t  il_sweep_slots = {
-    "select * from interlock.schedule_scan($1)", IL_SLOTS_LIMIT, SIZE_MAX,
-    NULL, IL_MT_MAX, NULL
-};
 
 static const il_sweep_t  il_sweeps[] = {
     { "select * from interlock.recover($1)", IL_RECOVER_LIMIT,
@@ -129,13 +125,25 @@ static const il_sweep_t  il_sweeps[] = {
     { "select * from interlock.checks_hand_out($1)", IL_CHECKS_LIMIT,
       IL_CHECKS_LIMIT, NULL, IL_MT_MAX, NULL },
     { "select * from interlock.checks_unanswered($1)", IL_CHECKS_LIMIT,
-      IL_CHECKS_LIMIT, "look-ups that no worker answered", IL_MT_MAX, NULL },
+      IL_CHECKS_LIMIT, "look-ups that no worker answered", IL_MT_MAX, NULL }
+};
+
+
+/* Those of the scheduler. */
+
+static const il_sweep_t  il_slot_sweeps[] = {
+    { "select * from interlock.schedule_scan($1)", IL_SLOTS_LIMIT, SIZE_MAX,
+      NULL, IL_MT_MAX, NULL },
     { "select * from interlock.gap_scan($1)", IL_GAPS_LIMIT, SIZE_MAX,
       "gaps opened: slots whose work is not done after its grace time",
       IL_MT_MAX, "opened" },
     { "select * from interlock.alert_scan($1)", IL_ALERTS_LIMIT, SIZE_MAX,
       "events for alerts", IL_MT_MAX, "events" }
 };
+
+
+#define IL_SWEEPS       (sizeof(il_sweeps) / sizeof(il_sweeps[0]))
+#define IL_SLOT_SWEEPS  (sizeof(il_slot_sweeps) / sizeof(il_slot_sweeps[0]))
 
 
 /* Tells whom it concerns; 1 if a row says that there is more to do. */
@@ -211,10 +219,12 @@ il_sweep_notice(const il_sweep_t *sweep, const il_db_result_t *res)
 
 
 /* One bounded pass after the other, while they are full; after so many it is
- * the next sweep's turn. */
+ * the next sweep's turn.  A pass that takes too long is tried again with half
+ * of it: *limit is how much of it is tried now.  1 if there is more to do. */
 
-static void
-il_sweep_passes(il_link_t *link, const il_sweep_t *sweep)
+static int
+il_sweep_passes(il_link_t *link, const il_sweep_t *sweep, unsigned passes,
+    int32_t *limit)
 {
     int              more;
     unsigned         pass;
@@ -222,25 +232,32 @@ il_sweep_passes(il_link_t *link, const il_sweep_t *sweep)
     il_db_rc_e       rc;
     il_db_result_t  *res;
 
-    for (pass = 0; pass < IL_PASSES_MAX; pass++) {
+    more = 0;
+
+    for (pass = 0; pass < passes; pass++) {
         il_db_args_init(&args, "I");
-        il_db_put_int(&args, 0, sweep->limit);
+        il_db_put_int(&args, 0, *limit);
 
         rc = il_link_call(link, sweep->sql, &args, &res);
         il_db_args_free(&args);
 
         if (rc != IL_DB_OK) {
-            return;
+            *limit = *limit > 1 ? *limit / 2 : 1;
+            return 0;
         }
+
+        *limit = *limit < sweep->limit / 2 ? *limit * 2 : sweep->limit;
 
         more = il_sweep_told(sweep, res) || il_db_rows(res) >= sweep->full;
         il_sweep_notice(sweep, res);
         il_db_result_free(res);
 
         if (!more || il_sweep_stopping()) {
-            return;
+            break;
         }
     }
+
+    return more;
 }
 
 
@@ -280,72 +297,35 @@ il_sweep_linked(const il_link_t *link)
 }
 
 
-/* In how many ms a slot is due; -1: none is, or it is not known. */
-
-static int64_t
-il_sweep_due(il_link_t *link)
-{
-    int64_t          ms;
-    il_db_result_t  *res;
-
-    if (!il_sweep_linked(link)
-        || il_link_call(link, "select * from interlock.schedule_due()", NULL,
-                        &res) != IL_DB_OK)
-    {
-        return -1;
-    }
-
-    if (il_db_cell_int(res, 0, 0, &ms) != 0) {
-        ms = -1;
-    }
-
-    il_db_result_free(res);
-
-    return ms;
-}
-
-
-/* Sleeps until the next sweep; but slots that are due before it are seen to
- * at their time.  One that is due and was left alone just now, because
- * another interlockd is at it or it waits for room, is the next sweep's.
- * -1 when it is time to end. */
+/* Each sweep of a table, so many passes of it.  1 if one has more to do. */
 
 static int
-il_sweep_wait(il_link_t *link)
+il_sweep_table(il_link_t *link, const il_sweep_t *sweeps, size_t n,
+    unsigned passes, int32_t *limits)
 {
-    int64_t  end, due, left;
+    int     more;
+    size_t  i;
 
-    end = il_now_ms() + il_srv.conf.recover_interval;
-
-    for ( ;; ) {
-        due = il_sweep_due(link);
-        left = end - il_now_ms();
-
-        if (left <= 0) {
-            return il_sweep_stopping() ? -1 : 0;
+    for (i = 0, more = 0; i < n; i++) {
+        if (limits[i] == 0) {
+            limits[i] = sweeps[i].limit;
         }
 
-        if (due <= 0 || due >= left) {
-            return il_sweep_sleep(left);
+        if (il_sweep_linked(link)
+            && il_sweep_passes(link, &sweeps[i], passes, &limits[i]))
+        {
+            more = 1;
         }
-
-        if (il_sweep_sleep(due) != 0) {
-            return -1;
-        }
-
-        if (!il_sweep_linked(link)) {
-            return 0;
-        }
-
-        il_sweep_passes(link, &il_sweep_slots);
     }
+
+    return more;
 }
 
 
 static void *
 il_sweep_main(void *arg)
 {
-    size_t     i;
+    int32_t    limits[IL_SWEEPS] = { 0 };
     int64_t    now, checked, pruned;
     il_link_t  link;
 
@@ -370,15 +350,8 @@ il_sweep_main(void *arg)
             }
         }
 
-        if (il_sweep_linked(&link)) {
-            il_sweep_passes(&link, &il_sweep_slots);
-        }
-
-        for (i = 0; i < sizeof(il_sweeps) / sizeof(il_sweeps[0]); i++) {
-            if (il_sweep_linked(&link)) {
-                il_sweep_passes(&link, &il_sweeps[i]);
-            }
-        }
+        (void) il_sweep_table(&link, il_sweeps, IL_SWEEPS, IL_PASSES_MAX,
+                              limits);
 
         if (il_sweep_linked(&link)) {
             il_seal(&link);
@@ -389,7 +362,90 @@ il_sweep_main(void *arg)
             il_sweep_prune(&link);
         }
 
-    } while (il_sweep_wait(&link) == 0);
+    } while (il_sweep_sleep(il_srv.conf.recover_interval) == 0);
+
+    il_link_close(&link);
+
+    return NULL;
+}
+
+
+/* ----------------------------------------------------------- the scheduler */
+
+
+/* In how many ms a slot is due; -1: none is, or it is not known. */
+
+static int64_t
+il_slots_due(il_link_t *link)
+{
+    int64_t          ms;
+    il_db_result_t  *res;
+
+    if (!il_sweep_linked(link)
+        || il_link_call(link, "select * from interlock.schedule_due()", NULL,
+                        &res) != IL_DB_OK)
+    {
+        return -1;
+    }
+
+    if (il_db_cell_int(res, 0, 0, &ms) != 0) {
+        ms = -1;
+    }
+
+    il_db_result_free(res);
+
+    return ms;
+}
+
+
+/* Until the next turn.  A slot that is due and was left alone just now,
+ * because another interlockd is at it, waits for the interval.  -1 when it is
+ * time to end. */
+
+static int
+il_slots_wait(il_link_t *link, int more)
+{
+    int64_t  due;
+
+    if (more) {
+        return il_sweep_stopping() ? -1 : 0;
+    }
+
+    due = il_slots_due(link);
+
+    if (due <= 0 || due > il_srv.conf.recover_interval) {
+        due = il_srv.conf.recover_interval;
+    }
+
+    return il_sweep_sleep(due);
+}
+
+
+/* A few passes of each in turn, so that none keeps the others waiting, until
+ * nothing is left to do; then at the next slot's time, or once an interval. */
+
+static void *
+il_slots_main(void *arg)
+{
+    int        more;
+    int32_t    limits[IL_SLOT_SWEEPS] = { 0 };
+    il_link_t  link;
+
+    (void) arg;
+
+    il_link_init(&link, &il_srv.conf, "interlockd slots");
+
+    do {
+        more = 0;
+
+        if (il_link_up(&link) != 0) {
+            continue;
+        }
+
+        more = il_sweep_table(&link, il_slot_sweeps, IL_SLOT_SWEEPS,
+                              IL_SLOT_PASSES, limits);
+
+    } while (il_slots_wait(&link, more) == 0);
 
     il_link_close(&link);
 
@@ -502,6 +558,10 @@ il_sweep_start(void)
         return -1;
     }
 
+    if (pthread_create(&il_sweep.scheduler, NULL, il_slots_main, NULL) != 0) {
+        return -1;
+    }
+
     if (pthread_create(&il_sweep.poller, NULL, il_poll_main, NULL) != 0) {
         return -1;
     }
@@ -527,6 +587,7 @@ il_sweep_stop(void)
     il_park_stop();
 
     (void) pthread_join(il_sweep.sweeper, NULL);
+    (void) pthread_join(il_sweep.scheduler, NULL);
     (void) pthread_join(il_sweep.poller, NULL);
     (void) pthread_cond_destroy(&il_sweep.wake);
 }

@@ -79,7 +79,7 @@ render()
 listen_addresses = ''
 unix_socket_directories = '$pgsock'
 unix_socket_permissions = 0700
-max_connections = 60
+max_connections = 100
 fsync = on
 full_page_writes = on
 synchronous_commit = on
