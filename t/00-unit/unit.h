@@ -50,7 +50,7 @@ il_drop(il_str_t s)
 static inline void
 il_assert_text(const char *got, size_t len, const char *want)
 {
-    if (len != strlen(want) || memcmp(got, want, len) != 0) {
+    if (!il_str_eq(il_str(got, len), il_cstr(want))) {
         fail_msg("got \"%.*s\", want \"%s\"", (int) len, got, want);
     }
 }

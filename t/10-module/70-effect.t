@@ -51,6 +51,9 @@ my $t = Interlock::Nginx->new(h2 => $h2,
             proxy_read_timeout 500ms;
             error_page 502 504 =503 /wrong;
             proxy_pass http://127.0.0.1:$port/; }
+        location /long/ {
+            interlock_effect name=\$http_interlock_effect kind=sample;
+            proxy_pass http://127.0.0.1:$port/; }
         location /plain/ {
             interlock_effect name=\$http_interlock_effect;
             proxy_buffering off; proxy_read_timeout 500ms;
@@ -512,13 +515,14 @@ is($p->done($res->{ref}), 1, '... though the provider acted');
 
 # the worker goes away
 for my $when ('before the provider answers', 'while it is recorded') {
-    my $name = $when =~ /^before/ ? 'gone' : 'gone;hold';
-    $p->next('hang_after') if $name eq 'gone';
+    my $name = $when =~ /^before/ ? 'gone;deadline=60000'
+        : 'gone;hold';
+    $p->next('hang_after') if $name =~ /^gone;d/;
     my $conn = $t->connect;
-    $conn->request(POST => '/out/charges', { body => '{"reference":"gone"}',
+    $conn->request(POST => '/long/charges', { body => '{"reference":"gone"}',
         headers => [ 'Interlock-Owner-Token' => $token,
         'Interlock-Effect' => $name ] });
-    if ($name eq 'gone') {
+    if ($name =~ /^gone;d/) {
         $p->wait_for_waiting(1);
     } else {
         $t->wait_for(sub { calls($t, 'outcome', $name) }, 10, 'the record');
@@ -541,20 +545,21 @@ SKIP: {
     my @curl = ('curl', '-s', '--http2-prior-knowledge', '-H',
         "Interlock-Owner-Token: $token", '-d', '{"reference":"h2"}');
     open my $curl, '-|', @curl, '-i', '-H', 'Interlock-Effect: h2',
-        "$h2/out/charges" or die;
+        "$h2/long/charges" or die;
     my $said = do { local $/; <$curl> };
     close $curl;
     like($said, qr{^HTTP/2 200.*interlock-effect-state: confirmed}s,
         'over HTTP/2');
     for my $when ('before the provider answers', 'while it is recorded') {
-        my $name = $when =~ /^before/ ? 'h2gone' : 'h2gone;hold';
-        $p->next('hang_after') if $name eq 'h2gone';
+        my $name = $when =~ /^before/ ? 'h2gone;deadline=60000'
+            : 'h2gone;hold';
+        $p->next('hang_after') if $name =~ /^h2gone;d/;
         my $pid = fork // die;
         if (!$pid) {
             open STDOUT, '>', '/dev/null';
-            exec @curl, '-H', "Interlock-Effect: $name", "$h2/out/charges";
+            exec @curl, '-H', "Interlock-Effect: $name", "$h2/long/charges";
         }
-        if ($name eq 'h2gone') {
+        if ($name =~ /^h2gone;d/) {
             $p->wait_for_waiting(1);
         } else {
             $t->wait_for(sub { calls($t, 'outcome', $name) }, 10, 'the record');
@@ -574,15 +579,16 @@ SKIP: {
 # new configuration while a call is under way
 $p->next('hang');
 my $old = $t->connect;
-$old->request(POST => '/out/charges', { body => '{"reference":"reload"}',
+$old->request(POST => '/long/charges', { body => '{"reference":"reload"}',
     headers => [ 'Interlock-Owner-Token' => $token,
-    'Interlock-Effect' => 'reload' ] });
+    'Interlock-Effect' => 'reload;deadline=60000' ] });
 $p->wait_for_waiting(1);
 my %worker = map { $_ => 1 } $t->workers;
 $t->reload(nowait => 1);
 $t->wait_for(sub { grep { !$worker{$_} } $t->workers }, 10, 'a new worker');
 is(out('meanwhile')->{status}, 200, 'a reload: the new process works');
-is(scalar(my @none = calls($t, 'outcome', 'reload')), 0,
+is(scalar(my @none = calls($t, 'outcome',
+    'reload;deadline=60000')), 0,
     '... the old one waits for the provider');
 $p->release('go');
 $res = $old->response;
