@@ -8,6 +8,7 @@ use lib "$FindBin::Bin/../lib";
 
 use File::Temp qw(tempdir);
 use JSON::PP;
+use POSIX qw(strftime);
 use Test::More;
 
 use Interlock::Test;
@@ -37,6 +38,16 @@ my $doc = encode_json({ cron => '0 9 * * *', zone => 'Europe/Berlin',
 Interlock::Test::spew("$tmp/sums.json", $doc);
 Interlock::Test::spew("$tmp/bad.json", $doc =~ s/Berlin/Berlyn/r);
 Interlock::Test::spew("$tmp/none.json", '{');
+
+# One slot, at the next minute, for the end of this.
+my $at = (int(time / 60) + 1) * 60;
+$at += 60 if $at - time < 5;
+my ($from, $to) = map { strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $_) } $at,
+    $at + 1;
+is($i->cli({ token => 'operator', stdin => encode_json({
+    %{ decode_json($doc) }, cron => '* * * * *', zone => 'UTC',
+    work_key => 'tick:{subject}:{date}', start => $from, end => $to }) },
+    'schedule', 'put', 'tick', '-')->{code}, 0, 'put from standard input');
 
 
 # --- schedule ----------------------------------------------------------------
@@ -159,30 +170,25 @@ is($r->{json}{admitted}, 2, 'planned and run at once') or diag $r->{err};
 
 # --- slots, gaps ------------------------------------------------------------------
 
-# A slot of just now, instead of tomorrow's.
-$i->psql("update interlock.schedules set next_at = date_trunc('second',"
-    . " clock_timestamp()) - interval '1 second' where name = 'sums'");
 $i->wait_for(sub {
-    cli('schedule', 'slots', 'sums', '--json')->{json}{items}[2];
-}, 20, 'the slot');
-$r = cli('schedule', 'slots', 'sums', '--limit', 2);
+    cli('schedule', 'slots', 'tick', '--json')->{json}{items}[2];
+}, 140, 'the slot');
+$r = cli('schedule', 'slots', 'tick', '--limit', 2);
 like($r->{out}, qr/^\d{4}-\d\d-\d\d (north|south|west) admitted - - /,
     'slots: a line each');
 like($r->{out}, qr/^\(there is more\)$/m, 'at most so many');
-is(scalar @{ cli('schedule', 'slots', 'sums', '--from', '2030-01-01',
+is(scalar @{ cli('schedule', 'slots', 'tick', '--from', '2030-01-01',
     '--json')->{json}{items} }, 0, 'none of another date');
 is(cli('schedule', 'slots', 'nosuch')->{code}, 66, 'no such schedule: 66');
 
-$i->psql("update interlock.slots set check_at = clock_timestamp()"
-    . " where schedule = 'sums'");
 my $gaps = $i->wait_for(sub {
-    my $items = cli('gaps', 'list', '--schedule', 'sums', '--json')->{json}
+    my $items = cli('gaps', 'list', '--schedule', 'tick', '--json')->{json}
         {items};
     @$items == 3 && $items;
-}, 30, 'the gaps');
+}, 60, 'the gaps');
 $r = cli('gaps', 'list');
 is($r->{code}, 0, 'gaps list') or diag $r->{err};
-like($r->{out}, qr/^$gaps->[0]{gap_id} sums \d{4}-\d\d-\d\d $gaps->[0]{subject} /m,
+like($r->{out}, qr/^$gaps->[0]{gap_id} tick \d{4}-\d\d-\d\d $gaps->[0]{subject} /m,
     'a line each');
 is(cli('gaps', 'list', '--state', 'closed')->{out}, '', 'none is closed');
 is(cli('gaps', 'list', '--state', 'x')->{code}, 65, 'no such state: 65');
