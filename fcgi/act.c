@@ -210,6 +210,7 @@ il_act_put_redrive(il_read_t *read, il_db_args_t *args)
     il_db_put_uuid(args, 1, a->plan_id);
     il_who_put(args, 2, d->r, &a->who);
     il_db_put_int(args, 6, IL_REDRIVE_STEP);
+    il_db_put_text(args, 7, a->filter);
 }
 
 
@@ -237,17 +238,21 @@ il_act_redrive(il_req_t *r)
 
     d->missing = "There is no such plan.";
 
-    if (plan.data != NULL) {
-        d->read.sql = "select * from interlock.redrive("
-                      "$1, $2, $3, $4, $5, $6, $7)";
-        d->read.signature = "IUTTLTI";
-        d->read.put = il_act_put_redrive;
-        d->read.done = il_doc_again_done;
+    if (in[2].seen) {
+        a->filter = in[2].value.raw;
 
-        if (in[2].seen) {
-            il_body_invalid(r, "filter", "is that of the plan already");
+        if (memmem(a->filter.data, a->filter.len, "\\u0000", 6) != NULL) {
+            il_body_invalid(r, "filter", "has a NUL character");
             return;
         }
+    }
+
+    if (plan.data != NULL) {
+        d->read.sql = "select * from interlock.redrive("
+                      "$1, $2, $3, $4, $5, $6, $7, $8)";
+        d->read.signature = "IUTTLTIT";
+        d->read.put = il_act_put_redrive;
+        d->read.done = il_doc_again_done;
 
         if (il_who_demand(r, &a->who) != 0) {
             return;
@@ -258,15 +263,7 @@ il_act_redrive(il_req_t *r)
             return;
         }
 
-    } else if (in[2].seen) {
-        a->filter = in[2].value.raw;
-
-        if (memmem(a->filter.data, a->filter.len, "\\u0000", 6) != NULL) {
-            il_body_invalid(r, "filter", "has a NUL character");
-            return;
-        }
-
-    } else {
+    } else if (!in[2].seen) {
         il_body_invalid(r, "filter", "is missing");
         return;
     }

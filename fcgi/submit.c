@@ -249,7 +249,11 @@ il_submit_ingress_go(il_req_t *r)
     s->kind = il_req_param(r, "INTERLOCK_KIND");
     s->work_key = il_req_param(r, "INTERLOCK_WORK_KEY");
 
-    if (!il_name_valid(s->source) || !il_name_valid(s->kind)) {
+    /* "check" is the source of interlock's own jobs */
+
+    if (!il_name_valid(s->source) || !il_name_valid(s->kind)
+        || il_str_eq(s->source, il_cstr("check")))
+    {
         il_submit_ingress_missing(r);
         return;
     }

@@ -334,7 +334,7 @@ select 'settled by nobody, or without a reason',
     format('%s/%s', h.tenant, h.effect_id)
 from interlock.effects_history h
 where h.what = 'resolve'
-    and (coalesce(h.requested_by, '') = '' or coalesce(h.reason, '') = '')
+    and (interlock.is_blank(h.requested_by) or interlock.is_blank(h.reason))
 
 -- G4: only who owned the job sent, and what it sent has ended with it
 union all

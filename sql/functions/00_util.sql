@@ -88,6 +88,17 @@ exception when data_exception or statement_too_complex then
 end
 $$;
 
+-- is_blank(text): is there nothing in it that one can see?  No locks.
+create or replace function interlock.is_blank(p_text text) returns boolean
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(p_text, '') ~ ('^[\s\u0001-\u0020\u007f-\u00a0\u00ad'
+        '\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f'
+        '\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164'
+        '\ufe00-\ufe0f\ufeff\uffa0]*$')
+$$;
+
 -- is_rfc3339(text): is it a time that may be cast to timestamptz?  The form
 -- first, then what the form cannot say (the 31st of February).
 create or replace function interlock.is_rfc3339(p_text text)
@@ -126,6 +137,7 @@ $$;
 
 revoke all on function interlock.is_rfc3339(text) from public;
 revoke all on function interlock.json_object_of(text) from public;
+revoke all on function interlock.is_blank(text) from public;
 revoke all on function interlock.ts(timestamptz) from public;
 revoke all on function interlock.path_encode(text) from public;
 revoke all on function interlock.result_link(text, text) from public;

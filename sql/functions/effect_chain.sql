@@ -25,7 +25,8 @@ as $$
             h.attempt_id::text, h.job_id::text, h.fence::text, h.said,
             h.provider_ref, h.detail, h.response_status::text,
             encode(h.response_hash, 'hex'), h.requested_by, h.reason,
-            h.token_id::text, h.token_name, h.contradiction])
+            h.token_id::text, h.token_name, h.contradiction,
+            h.xact::text])
         with ordinality f (v, i)
 $$;
 
@@ -226,8 +227,9 @@ $$;
 -- those that are no link of the chain.  Locks: none.
 -- Answers one row: last, the highest id that it looked at (null: none left);
 -- unsealed, how many of them are to be sealed yet; inserted, the first one
--- that has no place in the chain although the chain has gone past it; links
--- and hash, the chain's present end.
+-- that has no place in the chain although the chain has gone past it, or that
+-- is of a transaction which has not been yet; links and hash, the chain's
+-- present end.
 create or replace function interlock.effects_chain_rest(
     p_tenant int, p_after bigint, p_limit int)
 returns table (last bigint, unsealed bigint, inserted bigint, links bigint,
@@ -245,14 +247,16 @@ declare
 begin
     return query
     select max(x.id),
-        count(*) filter (where x.loose
-            and (x.xact, x.id) > (c.xact, c.history_id)),
-        min(x.id) filter (where x.loose
-            and (x.xact, x.id) <= (c.xact, c.history_id)),
+        count(*) filter (where x.loose and not x.odd),
+        min(x.id) filter (where x.loose and x.odd),
         c.n, c.hash
-    from (select h.id, h.xact, not exists (
+    from (select h.id, not exists (
               select from interlock.effects_chain l
-              where l.tenant = p_tenant and l.history_id = h.id) as loose
+              where l.tenant = p_tenant and l.history_id = h.id) as loose,
+              (h.xact, h.id) <= (c.xact, c.history_id)
+              or h.xact >= pg_snapshot_xmax(pg_current_snapshot())
+                  and h.xact is distinct from
+                      pg_current_xact_id_if_assigned() as odd
           from (select y.* from interlock.effects_history y
                 where y.tenant = p_tenant and y.id > p_after
                 order by y.id limit p_limit) h) x;

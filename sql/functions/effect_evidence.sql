@@ -53,7 +53,7 @@ begin
     if coalesce(interlock.check_word(p_evidence -> 'source'), '')
         !~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'
         or p_evidence ->> 'source' in ('api', 'button', 'schedule',
-            'backfill', 'rerun')
+            'backfill', 'rerun', 'check')
     then
         return 'needs "source", the source at which the provider''s webhooks '
             'come in';

@@ -174,9 +174,9 @@ begin
     wake_kinds := '{}';
     ended_jobs := '{}';
 
-    if coalesce(p_requested_by, '') = '' or coalesce(p_reason, '') = '' then
+    detail := interlock.who_trouble(p_requested_by, p_reason);
+    if detail is not null then
         problem := 'field-invalid';
-        detail := '"requested_by" and "reason" are required';
         return next;
         return;
     elsif p_outcome is null

@@ -61,6 +61,7 @@ begin
         when s.priority not between -100 and 100 then 'field-invalid'
         when s.work_key !~ k.key_pattern then 'work-key-mismatch'
         when octet_length(s.payload) > k.max_payload then 'body-too-large'
+        when p_kind in ('result-check', 'effect-check') then 'field-invalid'
         end;
 
     if s.idem is not null and d.problem is distinct from 'source-paused' then

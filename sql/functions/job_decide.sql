@@ -293,17 +293,18 @@ end
 $$;
 
 -- who_trouble(requested_by, reason): what is wrong with them where a decision
--- demands both, as a sentence, or null.
+-- demands both, as a sentence, or null.  Spaces are neither a name nor a
+-- reason.
 create or replace function interlock.who_trouble(
     p_requested_by text, p_reason text)
 returns text
 language sql immutable
-set search_path = pg_catalog, pg_temp
+set search_path = pg_catalog, interlock, pg_temp
 as $$
     select case
-        when btrim(coalesce(p_requested_by, '')) = ''
+        when interlock.is_blank(p_requested_by)
         then '"requested_by" is missing: who decides so'
-        when btrim(coalesce(p_reason, '')) = ''
+        when interlock.is_blank(p_reason)
         then '"reason" is missing: why it is decided so' end
 $$;
 

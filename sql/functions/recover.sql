@@ -20,11 +20,11 @@
 -- while, and shown by stats().
 --
 -- A lease that ended while the server was away is left alone for another 5 s
--- from the server's start on: its owner may have finished meanwhile and be
--- repeating its complete, which counts as long as nobody recovered the attempt
--- (finish).  So after an outage longer than a lease work that was done is not
--- done again; a dead owner's key, and its part of a limit, is free those 5 s
--- and a sweep after the start at the latest.
+-- from when it was first seen running again (server_seen): its owner may have
+-- finished meanwhile and be repeating its complete, which counts as long as
+-- nobody recovered the attempt (finish).  So after an outage longer than a
+-- lease work that was done is not done again; a dead owner's key, and its part
+-- of a limit, is free those 5 s and a sweep later.
 --
 -- What becomes of a job is said by the policy that it was admitted under, as
 -- it is stored: a kind that was deleted, or that no worker knows any more, is
@@ -53,6 +53,8 @@ declare
     r          record;
 begin
     perform set_config('synchronous_commit', 'on', true);
+
+    perform interlock.server_see();
 
     select array_agg(x.tenant), array_agg(x.attempt_id),
         array_agg(x.work_key)
@@ -112,9 +114,47 @@ begin
 end
 $$;
 
+-- server_see(): notes when this server was first seen running, once for each
+-- time that it came up (two that do so at once: the first one counts).
+create or replace function interlock.server_see() returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    perform from interlock.server_seen x
+    where x.one and x.start = pg_postmaster_start_time();
+    if not found then
+        insert into interlock.server_seen as x (start, seen_at)
+        values (pg_postmaster_start_time(), clock_timestamp())
+        on conflict (one) do update
+        set start = excluded.start, seen_at = excluded.seen_at
+        where x.start <> excluded.start;
+    end if;
+end
+$$;
+
+-- server_since(now): in the 5 s after this server was first seen running: when
+-- that was.  Else null.
+create or replace function interlock.server_since(p_now timestamptz)
+returns timestamptz
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return (
+        select x.seen_at from interlock.server_seen x
+        where x.one and p_now >= x.seen_at
+            and p_now < x.seen_at + interval '5 seconds');
+end
+$$;
+
 -- recover_due(limit): the attempts whose lease is over, and which are not left
--- alone, for their trouble or for the server's start: those that have waited
--- longest, by id.
+-- alone, for their trouble or because the server was away: those that have
+-- waited longest, by id.
 create or replace function interlock.recover_due(p_limit int)
 returns table (tenant int, attempt_id uuid, work_key text)
 language plpgsql stable
@@ -123,18 +163,16 @@ as $$
 #variable_conflict use_column
 declare
     v_now    timestamptz := clock_timestamp();
-    v_start  timestamptz := pg_postmaster_start_time();
-    v_since  timestamptz := '-infinity';    -- ends before it wait
+    v_since  timestamptz;    -- what ended before it waits
 begin
-    if v_now >= v_start and v_now < v_start + interval '5 seconds' then
-        v_since := v_start;
-    end if;
+    v_since := interlock.server_since(v_now);
 
     return query
     select y.tenant, y.attempt_id, y.work_key
     from (select l.tenant, l.attempt_id, l.work_key
           from interlock.leases l
-          where l.expires_at <= v_now and l.expires_at >= v_since
+          where l.expires_at <= v_now
+              and l.expires_at >= coalesce(v_since, '-infinity')
               and not exists (
                   select from interlock.recovery_troubles t
                   where t.tenant = l.tenant
@@ -247,6 +285,8 @@ exception
 end
 $$;
 
+revoke all on function interlock.server_see() from public;
+revoke all on function interlock.server_since(timestamptz) from public;
 revoke all on function interlock.recover_due(int) from public;
 revoke all on function interlock.recover_pass(int[], uuid[], text[])
     from public;

@@ -91,11 +91,14 @@ $$;
 -- [{job_id, reason}]} for the plan as a whole; how many are still to be seen
 -- to; the kinds of which jobs may start now or soon.  A plan that is done
 -- answers the same again.
--- Refuses: not-found; field-invalid (requested_by or reason missing);
+-- filter: null, or it must mean the same as the plan's.
+-- Refuses: not-found; field-invalid (requested_by or reason missing, or the
+-- filter is another one); json-invalid, unknown-field (of the filter);
 -- plan-expired (409: it was never begun, and its time is over).
 create or replace function interlock.redrive(
     p_tenant int, p_plan uuid, p_requested_by text, p_reason text,
-    p_token_id bigint, p_token_name text, p_limit int)
+    p_token_id bigint, p_token_name text, p_limit int,
+    p_filter text default null)
 returns table (problem text, detail text, doc text, remaining int,
     wake_kinds text[])
 language plpgsql security definer
@@ -114,6 +117,7 @@ declare
     v_detail  text;
     v_kinds   text[] := '{}';
     v_groups  text[] := '{}';
+    f         record;
     r         record;
 begin
     perform set_config('synchronous_commit', 'on', true);
@@ -133,6 +137,21 @@ begin
         return query select 'not-found', 'no such plan', null::text, 0,
             '{}'::text[];
         return;
+    end if;
+
+    if p_filter is not null then
+        select * into f from interlock.redrive_filter(p_filter);
+        if f.problem is null and f is distinct from (
+            select x from interlock.redrive_filter(p.filter) x)
+        then
+            f.problem := 'field-invalid';
+            f.detail := '"filter" is not that of the plan';
+        end if;
+        if f.problem is not null then
+            return query select f.problem, f.detail, null::text, 0,
+                '{}'::text[];
+            return;
+        end if;
     end if;
 
     if p.expires_at <= clock_timestamp() and p.count > 0
@@ -523,8 +542,8 @@ revoke all on function interlock.redrive_filter(text) from public;
 revoke all on function interlock.redrive_plan(int, text, text, text, bigint,
     text) from public;
 revoke all on function interlock.redrive(int, uuid, text, text, bigint, text,
-    int) from public;
+    int, text) from public;
 grant execute on function interlock.redrive_plan(int, text, text, text,
     bigint, text) to interlock_service;
 grant execute on function interlock.redrive(int, uuid, text, text, bigint,
-    text, int) to interlock_service;
+    text, int, text) to interlock_service;

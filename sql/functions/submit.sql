@@ -25,7 +25,9 @@
 -- batch; its first row of a tenant tells those of limit groups too.
 --
 -- Refuses: source-paused 503, kind-unknown 404, fresh-not-allowed 400,
--- field-invalid 400 (priority), work-key-mismatch 400, body-too-large 413,
+-- field-invalid 400 (priority; or a kind of look-ups, result-check or
+-- effect-check, of which only checks_hand_out makes jobs),
+-- work-key-mismatch 400, body-too-large 413,
 -- work-kind 409, work-active 409, idempotency-key-reused 422, queue-full 429.
 create or replace function interlock.submit(
     p_tenant int[], p_request_id uuid[], p_source text[], p_idem text[],
@@ -106,6 +108,8 @@ begin
                      then 'field-invalid'
                  when u.work_key !~ v.key_pattern then 'work-key-mismatch'
                  when u.size > v.max_payload then 'body-too-large'
+                 when u.kind in ('result-check', 'effect-check')
+                     and u.source <> 'check' then 'field-invalid'
             end as problem, v.max_payload
         from (select x.*, octet_length(x.payload) as size
               from unnest(p_tenant, p_request_id, p_source, p_idem, p_kind,
@@ -653,8 +657,11 @@ as $$
             when 'kind-unknown' then format('no kind "%s"', p_kind)
             when 'fresh-not-allowed' then
                 format('kind "%s" does not permit fresh', p_kind)
-            when 'field-invalid' then
-                '"priority" must be between -100 and 100'
+            when 'field-invalid' then case
+                when p_kind in ('result-check', 'effect-check')
+                then format('jobs of kind "%s" are look-ups: only interlock '
+                    'makes them', p_kind)
+                else '"priority" must be between -100 and 100' end
             when 'work-key-mismatch' then
                 format('a work key of kind "%s" is of the form %s', p_kind,
                        p_template)

@@ -435,3 +435,8 @@ create type interlock.effect_answer as (
     job_id           uuid,
     work_key         text
 );
+
+
+-- What has other arguments from here on.
+drop function if exists interlock.redrive(int, uuid, text, text, bigint, text,
+    int);

@@ -180,6 +180,19 @@ for my $name (qw(TENANT SOURCE KIND WORK_KEY)) {
         "INTERLOCK_$name" => '' } }), 404, 'not-found', "without its $name");
 }
 problem_is(call(POST => '/in/github', { params => { %in,
+    INTERLOCK_SOURCE => 'check' } }), 404, 'not-found',
+    'a source of the name that look-ups have');
+call(PUT => '/v1/kinds/effect-check', { role => 'operator',
+    body => { overlap => 'skip' } });
+problem_is(call(POST => '/v1/jobs', { role => 'submit', body => {
+    kind => 'effect-check', work_key => 'effect-check:1' } }), 400,
+    'field-invalid', 'a job of a kind of look-ups');
+problem_is(call(POST => '/in/github', { params => { %in,
+    INTERLOCK_KIND => 'effect-check', INTERLOCK_WORK_KEY => 'effect-check:1',
+    INTERLOCK_IDEMPOTENCY_KEY => 'd-2' } }), 400, 'field-invalid',
+    'nor by a webhook');
+call(DELETE => '/v1/kinds/effect-check', { role => 'operator' });
+problem_is(call(POST => '/in/github', { params => { %in,
     INTERLOCK_TENANT => 'nobody' } }), 404, 'not-found', 'unknown tenant');
 problem_is(call(POST => '/in/github', { params => { %in,
     INTERLOCK_WORK_KEY => 'a::b' } }), 400, 'work-key-incomplete',

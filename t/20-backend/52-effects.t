@@ -299,7 +299,10 @@ my %who = (requested_by => 'dana', reason => 'asked them');
 is(problem(call(POST => $at, 'operator', $_)), '400 field-invalid',
     'never without all of it') for { %who }, { %who, outcome => 'maybe' },
     { outcome => 'happened', reason => 'x' },
-    { outcome => 'happened', requested_by => 'x' };
+    { outcome => 'happened', requested_by => 'x' },
+    { outcome => 'happened', %who, requested_by => '   ' },
+    { outcome => 'happened', %who, reason => " \t\n" },
+    { outcome => 'happened', %who, reason => "\x{a0}\x{200b}" };
 is(call(POST => $at, 'auditor', { %who, outcome => 'happened' })->{status},
     403, 'an auditor changes nothing');
 $r = call(POST => $at, 'operator', { %who, outcome => 'not_happened' });

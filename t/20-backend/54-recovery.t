@@ -350,6 +350,8 @@ problem_is(call(POST => '/v1/redrive', { role => 'other-operator',
     "another tenant's plan");
 problem_is(redrive(plan_id => $plan, filter => {}, %who), 400,
     'field-invalid', 'a plan has its filter');
+problem_is(redrive(plan_id => $plan, filter => { nosuch => 1 }, %who), 400,
+    'unknown-field', 'nor one that is none');
 is_deeply($res->{json}{succeeded_since}, { count => 0, job_ids => [] },
     'nothing is left out: its overlap is allow');
 problem_is(redrive(filter => { succeeded_since => 1 }), 400, 'field-invalid',
@@ -357,8 +359,11 @@ problem_is(redrive(filter => { succeeded_since => 1 }), 400, 'field-invalid',
 
 is(decide($red[1], 'retry')->{json}{status}, 'queued',
     '(one is tried again meanwhile)');
-$res = redrive(plan_id => $plan, %who);
-is($res->{status}, 200, 'the plan is carried out') or diag $res->{body};
+problem_is(redrive(plan_id => $plan, requested_by => "\t\x{a0} ",
+    reason => 'why'), 400, 'field-invalid', 'blanks are no name');
+$res = redrive(plan_id => $plan, filter => { error => 're', kind => 'dead',
+    max => 10000 }, %who);
+is($res->{status}, 200, 'the plan is carried out, named by its filter, too') or diag $res->{body};
 is($res->{json}{redriven}, 2, 'two jobs');
 is(join(' ', map { $_->{job_id} } @{ $res->{json}{skipped} }), $red[1],
     'the third is skipped, and named');

@@ -80,6 +80,15 @@ forge(q{insert into interlock.effects_history (tenant, xact, at, effect_id,
         select tenant, xact, at, effect_id, seq, false, 'evidence', to_state,
             round from interlock.effects_history where id = 2},
     qr/^inserted \d+$/, 'an inserted row');
+forge(q{insert into interlock.effects_history (tenant, xact, at, effect_id,
+            seq, moved, what, to_state, round)
+        select tenant, (pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+            + 1000000)::text::xid8, at, effect_id, seq, false, 'evidence',
+            to_state, round from interlock.effects_history where id = 2},
+    qr/^inserted \d+$/, 'one of a transaction that has not been yet');
+forge(q{update interlock.effects_history
+        set xact = (xact::text::bigint - 1)::text::xid8 where id = 2},
+    qr/^changed 2$/, 'another transaction');
 forge(q{delete from interlock.effects_chain where n = 2},
     qr/^changed/, 'a link taken out');
 forge(q{delete from interlock.effects_chain where n = 6},

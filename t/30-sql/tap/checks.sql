@@ -213,6 +213,18 @@ select is((select answer || ' ' || outcome || ' ' || detail
     'kind?', 'unclear, and why');
 
 select t.kind('result-check', '{"overlap":"skip","max_attempts":2}');
+select is((select concat_ws(' ', code, problem, detail)
+    from t.submit('result-check', 'w:x')), '400 field-invalid jobs of kind '
+    '"result-check" are look-ups: only interlock makes them',
+    'nobody else makes its jobs');
+select is((select problem from t.submit('result-check', 'w:x',
+    source => 'rerun')), 'field-invalid', 'from wherever');
+select is((select doc::json ->> 'problem' from interlock.explain(t.demo(),
+    'result-check', '{"work_key":"w:x"}')), 'field-invalid',
+    'and explain says so');
+select is((select concat_ws(' ', problem, detail)
+    from t.submit('k', 'w:x', priority => 999)), 'field-invalid '
+    '"priority" must be between -100 and 100', '(not so of any other kind)');
 select is(pg_temp.hand_out(), 'result-check {result-check}', 'with it');
 select is(pg_temp.hand_out(), null, 'once');
 select t.take('w', 'result-check');

@@ -185,9 +185,12 @@ select t.older('u1', '6 s');
 select is((select p.problem || ' ' || p.detail from interlock.effect_resolve(
     t.demo(), (t.effect('u1')).id, o, w, y, 1, 't') p),
     'field-invalid ' || d, coalesce(d, '')) from (values
-    ('happened', '', 'why', '"requested_by" and "reason" are required'),
-    ('happened', null, 'why', '"requested_by" and "reason" are required'),
-    ('happened', 'me', '', '"requested_by" and "reason" are required'),
+    ('happened', '', 'why', '"requested_by" is missing: who decides so'),
+    ('happened', null, 'why', '"requested_by" is missing: who decides so'),
+    ('happened', '   ', 'why', '"requested_by" is missing: who decides so'),
+    ('happened', U&'\00a0\200b\3000', 'why', '"requested_by" is missing: who decides so'),
+    ('happened', 'me', '', '"reason" is missing: why it is decided so'),
+    ('happened', 'me', E' \t\n', '"reason" is missing: why it is decided so'),
     ('maybe', 'me', 'why',
      '"outcome" must be one of happened, not_happened, send_again')
 ) v (o, w, y, d);

@@ -226,7 +226,7 @@ select is((select superseded_job_id from t.submit('rep', 'p:1', 'C')),
 -- The grace ends.
 update interlock.leases set expires_at = clock_timestamp(),
     cancel_deadline = clock_timestamp() where work_key = 'p:1';
-select is((select outcome from t.renew('p')), 'lease-expired',
+select is((select outcome from t.renew('p')), 'job-canceled',
     'after the deadline nothing is renewed');
 select results_eq($$select status, wake_kinds, cardinality(ended_jobs)
     from interlock.recover(9)$$,

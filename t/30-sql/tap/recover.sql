@@ -116,6 +116,43 @@ select cmp_ok((select count(*)::int from interlock.recover(99)), '>', 5,
     'and recovered later');
 select is_empty('select * from interlock.leases', 'all of them');
 
+-- A server that came up just now: what ended before waits, what ends later
+-- does not.
+delete from interlock.server_seen;
+select t.kind('seen', '{"overlap":"allow"}');
+select submit.ord from generate_series(1, 3) x, t.submit('seen', 's:' || x);
+select t.take('before', 'seen');
+select t.expire('before');
+select is((select count(*)::int from interlock.recover(10)), 0,
+    'ended while the server was away: left alone');
+select results_eq(
+    $$select start = pg_postmaster_start_time(),
+          clock_timestamp() - seen_at < interval '1 minute'
+      from interlock.server_seen$$, $$values (true, true)$$,
+    'from when it was seen first');
+select t.take('after', 'seen');
+update interlock.leases l set expires_at = clock_timestamp()
+from t.held h where h.who = 'after' and h.attempt = l.attempt_id;
+select results_eq(
+    $$select r.job_id from interlock.recover(10) r$$,
+    $$select job from t.held where who = 'after'$$,
+    'ended since: recovered at once');
+create temp table seen as select * from interlock.server_seen;
+select is((select count(*)::int from interlock.recover(10)), 0,
+    'the first one still waits');
+select results_eq('select * from interlock.server_seen', 'select * from seen',
+    'that is noted once');
+update interlock.server_seen set seen_at = seen_at - interval '5 seconds';
+select results_eq(
+    $$select r.job_id from interlock.recover(10) r$$,
+    $$select job from t.held where who = 'before'$$,
+    '5 s later it is recovered, too');
+update interlock.server_seen set start = start - interval '1 day';
+select is((select count(*)::int from interlock.recover(10)), 0,
+    'another server');
+select results_eq('select start from interlock.server_seen',
+    'select start from seen', 'is noted anew');
+
 select is_empty('select * from t.violations', 'nothing is violated');
 select * from finish();
 rollback;
