@@ -31,6 +31,7 @@
 #define IL_GAPS_LIMIT     500
 #define IL_PASSES_MAX     20
 #define IL_SLOT_PASSES    4
+#define IL_SLOTS_JUST_MS  20
 #define IL_PRUNE_LIMIT    1000
 #define IL_PRUNE_MS       60000
 #define IL_CHECK_MS       5000
@@ -398,9 +399,8 @@ il_slots_due(il_link_t *link)
 }
 
 
-/* Until the next turn.  A slot that is due and was left alone just now,
- * because another interlockd is at it, waits for the interval.  -1 when it is
- * time to end. */
+/* Until the next turn.  A slot that has just become due may have been missed
+ * by the last one.  -1 when it is time to end. */
 
 static int
 il_slots_wait(il_link_t *link, int more)
@@ -413,7 +413,11 @@ il_slots_wait(il_link_t *link, int more)
 
     due = il_slots_due(link);
 
-    if (due <= 0 || due > il_srv.conf.recover_interval) {
+    if (due == 0) {
+        due = IL_SLOTS_JUST_MS;
+    }
+
+    if (due < 0 || due > il_srv.conf.recover_interval) {
         due = il_srv.conf.recover_interval;
     }
 

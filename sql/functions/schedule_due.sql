@@ -1,7 +1,8 @@
 -- schedule_due(): who: interlockd, behind its sweeps, so that a slot fires at
 -- its time and not with the sweep after it.  Locks: none.  Answers: one row;
 -- wait_ms is how long it is until the next slot of any schedule is due, 0 if
--- one is due already, null if there is none.
+-- one has just become so, null if there is none.  What has been due for longer
+-- is under way, or held back, and is the next sweep's.
 create or replace function interlock.schedule_due()
 returns table (wait_ms bigint)
 language sql volatile security definer
@@ -13,7 +14,8 @@ as $$
     left join lateral (
         select s.next_at
         from interlock.schedules s
-        where s.next_at is not null and not s.paused and not s.deleted
+        where s.next_at > clock_timestamp() - interval '50 ms'
+            and not s.paused and not s.deleted
         order by s.next_at
         limit 1) x on true
 $$;

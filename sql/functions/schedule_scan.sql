@@ -51,7 +51,8 @@ begin
         select x.tenant, x.name from interlock.schedules x
         where x.next_at <= v_now
             and coalesce(x.hold_until, '-infinity') <= v_now
-        order by x.next_at
+        -- A slot of many subjects that is under way lets others pass.
+        order by x.slot_at is not null, x.next_at
         limit 100
     loop
         exit when cardinality(v_batch) >= v_limit;
