@@ -132,6 +132,10 @@ keep()
         child=$!
         note_pid "$name" "$child"
         [ -z "$stopping" ] || kill -s "$signal" "$child" 2>/dev/null
+        # Waited for even if it is gone already, or an older end's code would
+        # count; and again after a signal of ours.
+        wait "$child"
+        code=$?
         while kill -0 "$child" 2>/dev/null; do
             wait "$child"
             code=$?
