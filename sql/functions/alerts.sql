@@ -142,6 +142,7 @@ declare
     v_new     boolean;
     v_seen    text[] := '{}';
     v_secret  text;
+    v_bad     text;
     a         interlock.alerts;
     s         interlock.alert_states;
     c         record;
@@ -149,14 +150,9 @@ declare
 begin
     perform set_config('synchronous_commit', 'on', true);
 
-    if p_name is null or p_name !~ '^[a-z0-9][a-z0-9._-]{0,63}$' then
-        return query select 'field-invalid',
-            'an alert''s name has 1 to 64 of a-z, 0-9, ".", "_", "-", '
-            'the first a letter or digit', null::text;
-        return;
-    elsif v_json is null then
-        return query select 'json-invalid', 'an alert is a JSON object',
-            null::text;
+    select * into c from interlock.doc_trouble('an alert', p_name, v_json);
+    if c.problem is not null then
+        return query select c.problem, c.detail, null::text;
         return;
     end if;
 
@@ -178,25 +174,16 @@ begin
     end if;
 
     for r in select e.key, e.value from json_each(v_json) e loop
-        if r.key = any (v_seen) then
-            return query select 'field-invalid',
-                format('"%s" occurs twice', left(r.key, 64)), null::text;
+        v_bad := interlock.doc_key_trouble(v_seen, r.key, r.value, p_name);
+        if v_bad is not null then
+            return query select 'field-invalid', v_bad, null::text;
             return;
         end if;
         v_seen := v_seen || r.key;
 
-        if r.key = 'name' then
-            if r.value #>> '{}' is distinct from p_name then
-                return query select 'field-invalid',
-                    '"name" must be the name in the path', null::text;
-                return;
-            end if;
-            continue;
-        end if;
-
         -- As GET shows them.
-        continue when r.key in ('open', 'pending', 'fails', 'last_sent_at',
-            'last_error', 'created_at', 'updated_at', 'states', 'events');
+        continue when r.key in ('name', 'open', 'pending', 'fails',
+            'last_sent_at', 'last_error', 'created_at', 'updated_at', 'states', 'events');
 
         select * into c from interlock.alert_field(r.key, r.value);
         if c.problem is not null then

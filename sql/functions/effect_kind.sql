@@ -52,20 +52,22 @@ declare
     v_bad   text;
 begin
     select * into f from (values
-        ('idempotent', 'bool', false, null::bigint, null::bigint),
-        ('key_window', 'int', false, 1, 315360000),
-        ('send_deadline', 'int', false, 1, 3600),
-        ('lookup', 'lookup', true, null, null),
-        ('authoritative', 'bool', false, null, null),
-        ('settle_after', 'int', false, 0, 31536000),
-        ('check_delay', 'int', false, 0, 604800),
-        ('check_backoff', 'int', false, 0, 604800),
-        ('max_checks', 'int', false, 1, 1000),
-        ('on_exhausted', 'exhausted', false, null, null),
-        ('evidence', 'evidence', true, null, null),
-        ('outcome_map', 'map', true, null, null),
-        ('key_header', 'header', false, null, null)
-    ) t (name, type, nullable, low, high)
+        ('idempotent', 'bool', false, null::bigint, null::bigint,
+            '{}'::text[]),
+        ('key_window', 'int', false, 1, 315360000, '{}'),
+        ('send_deadline', 'int', false, 1, 3600, '{}'),
+        ('lookup', 'lookup', true, null, null, '{}'),
+        ('authoritative', 'bool', false, null, null, '{}'),
+        ('settle_after', 'int', false, 0, 31536000, '{}'),
+        ('check_delay', 'int', false, 0, 604800, '{}'),
+        ('check_backoff', 'int', false, 0, 604800, '{}'),
+        ('max_checks', 'int', false, 1, 1000, '{}'),
+        ('on_exhausted', 'enum', false, null, null,
+            array['needs_human', 'keep_checking']),
+        ('evidence', 'evidence', true, null, null, '{}'),
+        ('outcome_map', 'map', true, null, null, '{}'),
+        ('key_header', 'header', false, null, null, '{}')
+    ) t (name, type, nullable, low, high, words)
     where t.name = p_name;
 
     if not found then
@@ -75,21 +77,9 @@ begin
         return;
     end if;
 
-    if v_type = 'null' then
-        v_bad := case when not f.nullable then 'may not be null' end;
-    elsif f.type = 'int' then
-        if v_type <> 'number' or v_text !~ '^(0|[1-9][0-9]{0,9})$' then
-            v_bad := 'must be a whole number';
-        elsif v_text::bigint not between f.low and f.high then
-            v_bad := format('must be between %s and %s', f.low, f.high);
-        end if;
-    elsif f.type = 'bool' then
-        v_bad := case when v_type <> 'boolean'
-                 then 'must be true or false' end;
-    elsif f.type = 'exhausted' then
-        v_bad := case when v_type <> 'string'
-            or v_text not in ('needs_human', 'keep_checking')
-            then 'must be one of needs_human, keep_checking' end;
+    if v_type = 'null' or f.type in ('int', 'bool', 'enum') then
+        detail := interlock.doc_field_trouble(p_name, p_value, f.type,
+            f.nullable, f.low, f.high, f.words);
     elsif f.type = 'header' then
         v_bad := case when v_type <> 'string'
             or v_text !~ '^[A-Za-z][A-Za-z0-9-]{0,63}$'
@@ -107,12 +97,14 @@ begin
         v_bad := interlock.outcome_map_trouble(p_value);
     end if;
 
-    if v_bad is not null then
-        problem := 'field-invalid';
+    if v_bad ~ '^"' then
         detail := format('"%s": %s', p_name, v_bad);
-        if v_bad !~ '^"' then
-            detail := format('"%s" %s', p_name, v_bad);
-        end if;
+    elsif v_bad is not null then
+        detail := format('"%s" %s', p_name, v_bad);
+    end if;
+
+    if detail is not null then
+        problem := 'field-invalid';
     end if;
 end
 $$;
@@ -180,37 +172,25 @@ declare
 begin
     perform set_config('synchronous_commit', 'on', true);
 
-    if p_name is null or p_name !~ '^[a-z0-9][a-z0-9._-]{0,63}$' then
-        return query select 'field-invalid',
-            'an effect kind''s name has 1 to 64 of a-z, 0-9, ".", "_", "-", '
-            'the first a letter or digit', null::text;
-        return;
-    end if;
-
     v_json := interlock.json_object_of(p_doc);
-    if v_json is null then
-        return query select 'json-invalid', 'an effect kind is a JSON object',
-            null::text;
+    select * into c
+    from interlock.doc_trouble('an effect kind', p_name, v_json);
+    if c.problem is not null then
+        return query select c.problem, c.detail, null::text;
         return;
     end if;
 
     for r in select e.key, e.value from json_each(v_json) e loop
-        if r.key = any (v_seen) then
-            return query select 'field-invalid',
-                format('"%s" occurs twice', left(r.key, 64)), null::text;
+        v_bad := interlock.doc_key_trouble(v_seen, r.key, r.value, p_name);
+        if v_bad is not null then
+            return query select 'field-invalid', v_bad, null::text;
             return;
         end if;
         v_seen := v_seen || r.key;
 
-        if r.key = 'name' then
-            if r.value #>> '{}' is distinct from p_name then
-                return query select 'field-invalid',
-                    '"name" must be the name in the path', null::text;
-                return;
-            end if;
-        elsif r.key = 'version' then
+        if r.key = 'version' then
             v_expect := coalesce(r.value #>> '{}', 'null');
-        else
+        elsif r.key <> 'name' then
             select * into c
             from interlock.effect_kind_field(r.key, r.value);
             if c.problem is not null then

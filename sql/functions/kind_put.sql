@@ -61,29 +61,9 @@ begin
         return;
     end if;
 
-    if v_type = 'null' then
-        if not f.nullable then
-            detail := format('"%s" may not be null', p_name);
-        end if;
-
-    elsif f.type = 'int' then
-        if v_type <> 'number' or v_text !~ '^-?(0|[1-9][0-9]{0,17})$' then
-            detail := format('"%s" must be a whole number', p_name);
-        elsif v_text::bigint not between f.low and f.high then
-            detail := format('"%s" must be between %s and %s',
-                             p_name, f.low, f.high);
-        end if;
-
-    elsif f.type = 'bool' then
-        if v_type <> 'boolean' then
-            detail := format('"%s" must be true or false', p_name);
-        end if;
-
-    elsif f.type = 'enum' then
-        if v_type <> 'string' or v_text <> all (f.words) then
-            detail := format('"%s" must be one of %s', p_name,
-                array_to_string(f.words, ', '));
-        end if;
+    if v_type = 'null' or f.type in ('int', 'bool', 'enum') then
+        detail := interlock.doc_field_trouble(p_name, p_value, f.type,
+            f.nullable, f.low, f.high, f.words);
 
     elsif f.type = 'text' then
         if v_type <> 'string' or octet_length(v_text) > 4096 then
@@ -251,6 +231,7 @@ declare
     v_changes  jsonb := '{}';
     v_seen     text[] := '{}';
     v_expect   text;
+    v_bad      text;
     v_kept     text[] := '{null,null}';    -- fields that keep their text
     k          interlock.kinds;
     v_old      interlock.kind_versions;
@@ -260,37 +241,21 @@ declare
 begin
     perform set_config('synchronous_commit', 'on', true);
 
-    if p_name is null or p_name !~ '^[a-z0-9][a-z0-9._-]{0,63}$' then
-        return query select 'field-invalid',
-            'a kind''s name has 1 to 64 of a-z, 0-9, ".", "_", "-", '
-            'the first a letter or digit', null::text;
-        return;
-    end if;
-
     v_json := interlock.json_object_of(p_doc);
-
-    if v_json is null then
-        return query select 'json-invalid', 'a kind is a JSON object',
-            null::text;
+    select * into c from interlock.doc_trouble('a kind', p_name, v_json);
+    if c.problem is not null then
+        return query select c.problem, c.detail, null::text;
         return;
     end if;
 
     for r in select e.key, e.value from json_each(v_json) e loop
-        if r.key = any (v_seen) then
-            return query select 'field-invalid',
-                format('"%s" occurs twice', left(r.key, 64)), null::text;
+        v_bad := interlock.doc_key_trouble(v_seen, r.key, r.value, p_name);
+        if v_bad is not null then
+            return query select 'field-invalid', v_bad, null::text;
             return;
         end if;
         v_seen := v_seen || r.key;
-
-        if r.key = 'name' then
-            if r.value #>> '{}' is distinct from p_name then
-                return query select 'field-invalid',
-                    '"name" must be the name in the path', null::text;
-                return;
-            end if;
-            continue;
-        end if;
+        continue when r.key = 'name';
 
         if r.key = 'version' then
             v_expect := coalesce(r.value #>> '{}', 'null');

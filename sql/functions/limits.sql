@@ -79,16 +79,10 @@ begin
 
     for r in select e.key, e.value from json_each(v_json) e loop
         v_problem := 'field-invalid';
-        v_detail := null;
+        v_detail := interlock.doc_key_trouble(v_seen, r.key, r.value, p_name);
         v_text := r.value #>> '{}';
 
-        if r.key = any (v_seen) then
-            v_detail := format('"%s" occurs twice', left(r.key, 64));
-        elsif r.key = 'name' then
-            if v_text is distinct from p_name then
-                v_detail := '"name" must be the name in the path';
-            end if;
-        elsif r.key = 'active' then
+        if v_detail is not null or r.key in ('name', 'active') then
             null;
         elsif r.key = 'capacity' then
             if json_typeof(r.value) <> 'number'

@@ -49,26 +49,9 @@ begin
         v_text := p_value #>> '{}';
     end if;
 
-    if v_type = 'null' then
-        if not f.nullable then
-            detail := format('"%s" may not be null', p_name);
-        end if;
-    elsif f.type = 'int' then
-        if v_type <> 'number' or v_text !~ '^-?(0|[1-9][0-9]{0,17})$' then
-            detail := format('"%s" must be a whole number', p_name);
-        elsif v_text::bigint not between f.low and f.high then
-            detail := format('"%s" must be between %s and %s',
-                             p_name, f.low, f.high);
-        end if;
-    elsif f.type = 'bool' then
-        if v_type <> 'boolean' then
-            detail := format('"%s" must be true or false', p_name);
-        end if;
-    elsif f.type = 'enum' then
-        if v_type <> 'string' or v_text <> all (f.words) then
-            detail := format('"%s" must be one of %s', p_name,
-                array_to_string(f.words, ', '));
-        end if;
+    if v_type = 'null' or f.type in ('int', 'bool', 'enum') then
+        detail := interlock.doc_field_trouble(p_name, p_value, f.type,
+            f.nullable, f.low, f.high, f.words);
     elsif f.type = 'text' then
         if v_type <> 'string'
             or octet_length(v_text) not between f.low and f.high

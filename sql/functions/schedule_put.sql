@@ -110,34 +110,25 @@ declare
     r       record;
     c       record;
 begin
-    changes := '{}';
-    problem := 'field-invalid';
-
-    if p_name is null or p_name !~ '^[a-z0-9][a-z0-9._-]{0,63}$' then
-        detail := 'a schedule''s name has 1 to 64 of a-z, 0-9, ".", "_", '
-            '"-", the first a letter or digit';
-        return;
-    elsif v_json is null then
-        problem := 'json-invalid';
-        detail := 'a schedule is a JSON object';
+    select x.problem, x.detail into problem, detail
+    from interlock.doc_trouble('a schedule', p_name, v_json) x;
+    if problem is not null then
         return;
     end if;
 
+    changes := '{}';
+    problem := 'field-invalid';
+
     for r in select e.key, e.value from json_each(v_json) e loop
-        if r.key = any (v_seen) then
-            detail := format('"%s" occurs twice', left(r.key, 64));
+        detail := interlock.doc_key_trouble(v_seen, r.key, r.value, p_name);
+        if detail is not null then
             return;
         end if;
         v_seen := v_seen || r.key;
 
-        if r.key = 'name' then
-            if r.value #>> '{}' is distinct from p_name then
-                detail := '"name" must be the name in the path';
-                return;
-            end if;
-        elsif r.key = 'version' then
+        if r.key = 'version' then
             expect := coalesce(r.value #>> '{}', 'null');
-        elsif r.key in ('subject_count', 'next_at', 'skips_in_row',
+        elsif r.key in ('name', 'subject_count', 'next_at', 'skips_in_row',
                         'trouble', 'updated_at')
         then
             null;    -- shown, and nobody's to set
