@@ -185,6 +185,50 @@ begin
 end
 $$;
 
+-- effect_move(e, state, what, w): e comes into that state, and no send of it
+-- is under way any more; what else has changed of it is in e already.
+create or replace function interlock.effect_move(
+    e interlock.effects, p_state text, p_what text, w interlock.effect_word)
+returns interlock.effects
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+declare
+    v_from  text := e.state;
+begin
+    e.state := p_state;
+    e.seq := e.seq + 1;
+    e.open_send := null;
+    e.open_until := null;
+    e.changed_at := clock_timestamp();
+
+    perform interlock.effect_store(e);
+    perform interlock.effect_note(e, v_from, true, p_what, w);
+    return e;
+end
+$$;
+
+-- effect_settled(e, state, what, w): effect_move into confirmed or failed,
+-- with the answer of the provider: nothing about e is open any more.
+create or replace function interlock.effect_settled(
+    e interlock.effects, p_state text, p_what text, w interlock.effect_word)
+returns interlock.effects
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+begin
+    e.response_status := w.response_status;
+    e.response_type := w.response_type;
+    e.response := w.response;
+    e.unknown_since := null;
+    e.human_at := null;
+
+    e := interlock.effect_move(e, p_state, p_what, w);
+    perform interlock.check_drop(e.tenant, e.id);
+    return e;
+end
+$$;
+
 -- effect_confirm(e, round, what, w): somebody says that the effect happened,
 -- in that round.
 -- A confirmed one is not confirmed again: what is told is kept as evidence,
@@ -198,8 +242,6 @@ returns interlock.effects
 language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
 as $$
-declare
-    v_from  text := e.state;
 begin
     if e.state = 'confirmed' then
         if p_round <> e.confirmed_round
@@ -218,14 +260,14 @@ begin
             perform interlock.effect_store(e);
         end if;
 
-        perform interlock.effect_note(e, v_from, false, p_what, w);
+        perform interlock.effect_note(e, e.state, false, p_what, w);
         return e;
     end if;
 
     if e.open_send is not null and p_round < e.round then
         e.other_round := p_round;
         perform interlock.effect_store(e);
-        perform interlock.effect_note(e, v_from, false, p_what, w);
+        perform interlock.effect_note(e, e.state, false, p_what, w);
         return e;
     end if;
 
@@ -235,23 +277,9 @@ begin
         w.contradiction := 'confirmed_after_failed';
     end if;
 
-    e.state := 'confirmed';
-    e.seq := e.seq + 1;
     e.confirmed_round := p_round;
     e.provider_ref := coalesce(w.provider_ref, e.provider_ref);
-    e.response_status := w.response_status;
-    e.response_type := w.response_type;
-    e.response := w.response;
-    e.open_send := null;
-    e.open_until := null;
-    e.unknown_since := null;
-    e.human_at := null;
-    e.changed_at := clock_timestamp();
-
-    perform interlock.effect_store(e);
-    perform interlock.effect_note(e, v_from, true, p_what, w);
-    perform interlock.check_drop(e.tenant, e.id);
-    return e;
+    return interlock.effect_settled(e, 'confirmed', p_what, w);
 end
 $$;
 
@@ -263,29 +291,13 @@ returns interlock.effects
 language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
 as $$
-declare
-    v_from  text := e.state;
 begin
     if e.other_round is not null then
         e.open_send := null;
         return interlock.effect_confirm(e, e.other_round, p_what, w);
     end if;
 
-    e.state := 'failed';
-    e.seq := e.seq + 1;
-    e.response_status := w.response_status;
-    e.response_type := w.response_type;
-    e.response := w.response;
-    e.open_send := null;
-    e.open_until := null;
-    e.unknown_since := null;
-    e.human_at := null;
-    e.changed_at := clock_timestamp();
-
-    perform interlock.effect_store(e);
-    perform interlock.effect_note(e, v_from, true, p_what, w);
-    perform interlock.check_drop(e.tenant, e.id);
-    return e;
+    return interlock.effect_settled(e, 'failed', p_what, w);
 end
 $$;
 
@@ -301,9 +313,8 @@ language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
 as $$
 declare
-    v_from  text := e.state;
-    v_now   timestamptz := clock_timestamp();
-    k       interlock.effect_kind_versions;
+    v_now  timestamptz := clock_timestamp();
+    k      interlock.effect_kind_versions;
 begin
     if e.other_round is not null then
         e.open_send := null;
@@ -324,16 +335,9 @@ begin
         e.human_at := null;
     end if;
 
-    e.state := 'unknown';
-    e.seq := e.seq + 1;
     e.provider_ref := coalesce(w.provider_ref, e.provider_ref);
-    e.open_send := null;
-    e.open_until := null;
     e.unknown_since := coalesce(e.unknown_since, v_now);
-    e.changed_at := v_now;
-
-    perform interlock.effect_store(e);
-    perform interlock.effect_note(e, v_from, true, p_what, w);
+    e := interlock.effect_move(e, 'unknown', p_what, w);
     perform interlock.effect_check(e, k, k.check_delay);
     return e;
 end
@@ -377,17 +381,9 @@ returns interlock.effects
 language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
 as $$
-declare
-    v_from  text := e.state;
 begin
-    e.state := 'needs_human';
-    e.seq := e.seq + 1;
     e.human_at := null;
-    e.changed_at := clock_timestamp();
-
-    perform interlock.effect_store(e);
-    perform interlock.effect_note(e, v_from, true, p_what, w);
-    return e;
+    return interlock.effect_move(e, 'needs_human', p_what, w);
 end
 $$;
 
@@ -553,6 +549,10 @@ revoke all on function interlock.effect_sole(interlock.effects) from public;
 revoke all on function interlock.effect_note(interlock.effects, text,
     boolean, text, interlock.effect_word) from public;
 revoke all on function interlock.effect_store(interlock.effects) from public;
+revoke all on function interlock.effect_move(interlock.effects, text, text,
+    interlock.effect_word) from public;
+revoke all on function interlock.effect_settled(interlock.effects, text, text,
+    interlock.effect_word) from public;
 revoke all on function interlock.effect_confirm(interlock.effects, int, text,
     interlock.effect_word) from public;
 revoke all on function interlock.effect_fail(interlock.effects, text,
