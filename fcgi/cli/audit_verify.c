@@ -108,38 +108,6 @@ il_averify_known(const char *text, il_averify_t *v)
 
 
 static int
-il_averify_tenant(il_averify_t *v, const char *name)
-{
-    int              rc;
-    int64_t          n;
-    il_db_args_t     args;
-    il_db_result_t  *res;
-
-    il_db_args_init(&args, "T");
-    il_db_put_text(&args, 0, il_cstr(name));
-    rc = il_dsn_call(v->db, "select tenant from interlock.tenant_find($1)",
-                     &args, &res);
-    if (rc != 0) {
-        return rc;
-    }
-
-    if (il_db_rows(res) == 0
-        || il_db_cell_int(res, 0, il_db_column(res, "tenant"), &n) != 0)
-    {
-        il_err("no such tenant: %s", name);
-        rc = EX_NOINPUT;
-
-    } else {
-        v->tenant = (int32_t) n;
-    }
-
-    il_db_result_free(res);
-
-    return rc;
-}
-
-
-static int
 il_averify_hash_cell(const il_db_result_t *res, size_t row, const char *name,
     uint8_t hash[IL_CHAIN_BYTES])
 {
@@ -403,7 +371,7 @@ il_averify(void *opts, const il_args_t *args)
         return rc;
     }
 
-    if ((rc = il_averify_tenant(&v, o->tenant)) == 0
+    if ((rc = il_dsn_tenant(v.db, o->tenant, &v.tenant)) == 0
         && (rc = il_averify_links(&v)) == 0
         && (rc = il_averify_rest(&v)) == 0)
     {

@@ -207,3 +207,49 @@ il_call_who(il_buf_t *body, const char *command, const char *requested_by,
 
     return 0;
 }
+
+
+int
+il_call_id(char id[IL_UUID_TEXT + 1], const char *text, const char *what)
+{
+    uint8_t  uuid[IL_UUID_BYTES];
+
+    if (il_uuid_parse(uuid, il_cstr(text)) != 0) {
+        il_err("not %s id: %s", what, text);
+        return EX_USAGE;
+    }
+
+    il_uuid_format(id, uuid);
+
+    return 0;
+}
+
+
+int
+il_call_plan(il_http_t *h, const il_common_t *c, const char *command,
+    const char *path, const char *plan, const char *requested_by,
+    const char *reason, int64_t ms)
+{
+    int       rc;
+    char      id[IL_UUID_TEXT + 1];
+    il_buf_t  body;
+
+    rc = il_call_id(id, plan, "a plan's");
+    if (rc != 0) {
+        return rc;
+    }
+
+    memset(&body, 0, sizeof(body));
+    il_buf_puts(&body, "{");
+    il_call_member(&body, "plan_id", id);
+    rc = il_call_who(&body, command, requested_by, reason);
+    il_buf_puts(&body, "}");
+
+    if (rc == 0) {
+        rc = il_call_retried(h, c, path, il_buf_str(&body), ms);
+    }
+
+    il_buf_free(&body);
+
+    return rc;
+}

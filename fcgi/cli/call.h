@@ -7,6 +7,7 @@
 #define IL_CLI_CALL_H
 
 #include "http.h"
+#include "il_uuid.h"
 
 #define IL_CALL_TIMEOUT   30000     /* ms */
 #define IL_CALL_NAME_MAX  255       /* bytes */
@@ -26,6 +27,11 @@ void il_call_print(const il_common_t *c, il_str_t json);
 /* Adds "/" and a name, percent-encoded.  0, or EX_USAGE with a message that
  * says what (like "a limit") it is no name of. */
 int il_call_name(il_buf_t *path, const char *name, const char *what);
+
+/* The text of an id, as il_uuid_format() writes it.  0, or EX_USAGE with a
+ * message that says what (like "a job's") it is no id of. */
+int il_call_id(char id[IL_UUID_TEXT + 1], const char *text, const char *what)
+    IL_MUST_CHECK;
 
 /* Adds ?name=value or &name=value, percent-encoded, unless value is NULL. */
 void il_call_query(il_buf_t *path, const char *name, const char *value);
@@ -50,6 +56,13 @@ void il_call_strings(il_buf_t *body, const char *name, const il_list_t *list);
  * calls that may be repeated. */
 int il_call_retried(il_http_t *h, const il_common_t *c, const char *path,
     il_str_t body, int64_t ms);
+
+/* Acts on a plan, for as long as its answer is lost or late (ms): it goes on
+ * where it was, and answers the same once it is done.  The answer is left in
+ * h.  0, or an exit code with a message. */
+int il_call_plan(il_http_t *h, const il_common_t *c, const char *command,
+    const char *path, const char *plan, const char *requested_by,
+    const char *reason, int64_t ms);
 
 
 /* For people: a line for each object of a list in doc, with these members (by

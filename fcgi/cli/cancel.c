@@ -206,15 +206,13 @@ il_cancel_key(il_cancel_t *c)
 static int
 il_cancel_job(il_cancel_t *c, const char *job)
 {
-    char     id[IL_UUID_TEXT + 1];
-    uint8_t  uuid[IL_UUID_BYTES];
+    int   rc;
+    char  id[IL_UUID_TEXT + 1];
 
-    if (il_uuid_parse(uuid, il_cstr(job)) != 0) {
-        il_err("not a job's id: %s", job);
-        return EX_USAGE;
+    rc = il_call_id(id, job, "a job's");
+    if (rc != 0) {
+        return rc;
     }
-
-    il_uuid_format(id, uuid);
 
     return il_cancel_one(c, id, 0);
 }

@@ -87,18 +87,16 @@ il_decide(void *opts, const il_args_t *args)
     int                rc;
     char               path[sizeof("/v1/jobs//decide") + IL_UUID_TEXT];
     char               id[IL_UUID_TEXT + 1];
-    uint8_t            uuid[IL_UUID_BYTES];
     il_buf_t           body;
     il_decide_opts_t  *o;
 
     o = opts;
 
-    if (il_uuid_parse(uuid, il_cstr(args->pos.v[0])) != 0) {
-        il_err("not a job's id: %s", args->pos.v[0]);
-        return EX_USAGE;
+    rc = il_call_id(id, args->pos.v[0], "a job's");
+    if (rc != 0) {
+        return rc;
     }
 
-    il_uuid_format(id, uuid);
     (void) snprintf(path, sizeof(path), "/v1/jobs/%s/decide", id);
 
     memset(&body, 0, sizeof(body));

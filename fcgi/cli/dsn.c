@@ -100,3 +100,35 @@ il_dsn_script(il_db_t *db, const char *what, const char *sql)
 {
     return il_dsn_rc(db, what, il_db_script(db, sql));
 }
+
+
+int
+il_dsn_tenant(il_db_t *db, const char *name, int32_t *tenant)
+{
+    int              rc;
+    int64_t          n;
+    il_db_args_t     args;
+    il_db_result_t  *res;
+
+    il_db_args_init(&args, "T");
+    il_db_put_text(&args, 0, il_cstr(name));
+    rc = il_dsn_call(db, "select tenant from interlock.tenant_find($1)",
+                     &args, &res);
+    if (rc != 0) {
+        return rc;
+    }
+
+    if (il_db_rows(res) == 0
+        || il_db_cell_int(res, 0, il_db_column(res, "tenant"), &n) != 0)
+    {
+        il_err("no such tenant: %s", name);
+        rc = EX_NOINPUT;
+
+    } else {
+        *tenant = (int32_t) n;
+    }
+
+    il_db_result_free(res);
+
+    return rc;
+}

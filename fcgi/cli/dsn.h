@@ -23,4 +23,8 @@ int il_dsn_call(il_db_t *db, const char *sql, il_db_args_t *args,
 /* One script of constant or file's text.  `what` is for the message. */
 int il_dsn_script(il_db_t *db, const char *what, const char *sql);
 
+/* The number of a tenant that must be there.  0, or an exit code with a
+ * message. */
+int il_dsn_tenant(il_db_t *db, const char *name, int32_t *tenant);
+
 #endif /* IL_CLI_DSN_H */

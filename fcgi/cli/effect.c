@@ -257,15 +257,13 @@ il_effect_tell(il_http_t *h, const il_common_t *c, const char *effect_id,
     int       rc;
     char      path[sizeof("/v1/effects//outcome") + IL_UUID_TEXT];
     char      id[IL_UUID_TEXT + 1];
-    uint8_t   uuid[IL_UUID_BYTES];
     il_buf_t  body;
 
-    if (il_uuid_parse(uuid, il_cstr(effect_id)) != 0) {
-        il_err("not an effect's id: %s", effect_id);
-        return EX_USAGE;
+    rc = il_call_id(id, effect_id, "an effect's");
+    if (rc != 0) {
+        return rc;
     }
 
-    il_uuid_format(id, uuid);
     (void) snprintf(path, sizeof(path), "/v1/effects/%s/outcome", id);
 
     memset(&body, 0, sizeof(body));

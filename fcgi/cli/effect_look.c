@@ -316,15 +316,14 @@ il_effect_list(void *opts, const il_args_t *args)
 static int
 il_effect_path(il_buf_t *path, const char *effect, const char *what)
 {
-    char     id[IL_UUID_TEXT + 1];
-    uint8_t  uuid[IL_UUID_BYTES];
+    int   rc;
+    char  id[IL_UUID_TEXT + 1];
 
-    if (il_uuid_parse(uuid, il_cstr(effect)) != 0) {
-        il_err("not an effect's id: %s", effect);
-        return EX_USAGE;
+    rc = il_call_id(id, effect, "an effect's");
+    if (rc != 0) {
+        return rc;
     }
 
-    il_uuid_format(id, uuid);
     il_buf_printf(path, "/v1/effects/%s%s", id, what);
 
     return 0;

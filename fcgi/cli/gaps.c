@@ -102,18 +102,16 @@ il_gaps_act(void *opts, const il_args_t *args)
     int              rc;
     char             path[sizeof("/v1/gaps//approve") + IL_UUID_TEXT];
     char             id[IL_UUID_TEXT + 1];
-    uint8_t          uuid[IL_UUID_BYTES];
     il_buf_t         body;
     il_gaps_opts_t  *o;
 
     o = opts;
 
-    if (il_uuid_parse(uuid, il_cstr(args->pos.v[0])) != 0) {
-        il_err("not a gap's id: %s", args->pos.v[0]);
-        return EX_USAGE;
+    rc = il_call_id(id, args->pos.v[0], "a gap's");
+    if (rc != 0) {
+        return rc;
     }
 
-    il_uuid_format(id, uuid);
     (void) snprintf(path, sizeof(path), "/v1/gaps/%s/%s", id,
                     args->cmd == &il_cmd_gaps_approve ? "approve"
                                                       : "dismiss");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backoff.h"
+#include "call.h"
 #include "cmds.h"
 #include "il_answer.h"
 #include "il_key.h"
@@ -193,18 +194,16 @@ il_job(void *opts, const il_args_t *args)
 {
     int             rc;
     char            id[IL_UUID_TEXT + 1];
-    uint8_t         uuid[IL_UUID_BYTES];
     il_http_t       h;
     il_job_opts_t  *o;
 
     o = opts;
 
-    if (il_uuid_parse(uuid, il_cstr(args->pos.v[0])) != 0) {
-        il_err("not a job's id: %s", args->pos.v[0]);
-        return EX_USAGE;
+    rc = il_call_id(id, args->pos.v[0], "a job's");
+    if (rc != 0) {
+        return rc;
     }
 
-    il_uuid_format(id, uuid);
     rc = il_http_open(&h, &o->common, 1);
 
     if (rc == 0) {

@@ -128,8 +128,8 @@ il_redrive_time(il_buf_t *b, const char *name, const char *text)
 static int
 il_redrive_ids(il_buf_t *b, const il_list_t *jobs)
 {
-    char     id[IL_UUID_TEXT + 1];
-    uint8_t  uuid[IL_UUID_BYTES];
+    int   rc;
+    char  id[IL_UUID_TEXT + 1];
 
     if (jobs->n == 0) {
         return 0;
@@ -138,12 +138,11 @@ il_redrive_ids(il_buf_t *b, const il_list_t *jobs)
     il_buf_puts(b, b->len == 1 ? "\"job_ids\":" : ",\"job_ids\":");
 
     for (size_t i = 0; i < jobs->n; i++) {
-        if (il_uuid_parse(uuid, il_cstr(jobs->v[i])) != 0) {
-            il_err("not a job's id: %s", jobs->v[i]);
-            return EX_USAGE;
+        rc = il_call_id(id, jobs->v[i], "a job's");
+        if (rc != 0) {
+            return rc;
         }
 
-        il_uuid_format(id, uuid);
         il_buf_puts(b, i == 0 ? "[" : ",");
         il_buf_json(b, il_cstr(id));
     }
@@ -270,38 +269,16 @@ il_redrive_show(const il_redrive_opts_t *o, il_str_t doc, int planned)
 }
 
 
-/* Acts on a plan.  An answer that is lost, or late, is asked for again: the
- * plan goes on where it was, and answers the same once it is done. */
 static int
 il_redrive_act(il_http_t *h, const il_redrive_opts_t *o, const char *plan)
 {
-    int                rc;
-    char               id[IL_UUID_TEXT + 1];
-    uint8_t            uuid[IL_UUID_BYTES];
-    il_buf_t           body;
+    int  rc;
 
-    if (il_uuid_parse(uuid, il_cstr(plan)) != 0) {
-        il_err("not a plan's id: %s", plan);
-        return EX_USAGE;
-    }
-
-    il_uuid_format(id, uuid);
-    memset(&body, 0, sizeof(body));
-    il_buf_puts(&body, "{");
-    il_call_member(&body, "plan_id", id);
-    rc = il_call_who(&body, "redrive", o->requested_by, o->reason);
-    il_buf_puts(&body, "}");
-
-    if (rc == 0) {
-        rc = il_call_retried(h, &o->common, "/v1/redrive", il_buf_str(&body),
-                             IL_REDRIVE_TRY_MS);
-    }
-
+    rc = il_call_plan(h, &o->common, "redrive", "/v1/redrive", plan,
+                      o->requested_by, o->reason, IL_REDRIVE_TRY_MS);
     if (rc == 0) {
         il_redrive_show(o, il_buf_str(&h->answer.body), 0);
     }
-
-    il_buf_free(&body);
 
     return rc;
 }

@@ -369,39 +369,17 @@ il_schedule_run(void *opts, const il_args_t *args)
 /* ---------------------------------------------------------------- backfill */
 
 
-/* Acts on a plan; an answer that is lost is asked for again: the plan goes on
- * where it was, and answers the same once it is done. */
 static int
 il_schedule_act(il_http_t *h, const il_schedule_opts_t *o, const char *path,
     const char *plan)
 {
-    int       rc;
-    char      id[IL_UUID_TEXT + 1];
-    uint8_t   uuid[IL_UUID_BYTES];
-    il_buf_t  body;
+    int  rc;
 
-    if (il_uuid_parse(uuid, il_cstr(plan)) != 0) {
-        il_err("not a plan's id: %s", plan);
-        return EX_USAGE;
-    }
-
-    il_uuid_format(id, uuid);
-    memset(&body, 0, sizeof(body));
-    il_buf_puts(&body, "{");
-    il_call_member(&body, "plan_id", id);
-    rc = il_call_who(&body, "schedule backfill", o->requested_by, o->reason);
-    il_buf_puts(&body, "}");
-
-    if (rc == 0) {
-        rc = il_call_retried(h, &o->common, path, il_buf_str(&body),
-                             IL_SCHEDULE_TRY_MS);
-    }
-
+    rc = il_call_plan(h, &o->common, "schedule backfill", path, plan,
+                      o->requested_by, o->reason, IL_SCHEDULE_TRY_MS);
     if (rc == 0) {
         il_call_print(&o->common, il_buf_str(&h->answer.body));
     }
-
-    il_buf_free(&body);
 
     return rc;
 }

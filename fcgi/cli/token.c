@@ -282,39 +282,6 @@ il_token_create(void *opts, const il_args_t *args)
 }
 
 
-/* The number of a tenant that must be there. */
-static int
-il_token_find_tenant(il_db_t *db, const char *name, int32_t *tenant)
-{
-    int              rc;
-    int64_t          n;
-    il_db_args_t     args;
-    il_db_result_t  *res;
-
-    il_db_args_init(&args, "T");
-    il_db_put_text(&args, 0, il_cstr(name));
-    rc = il_dsn_call(db, "select tenant from interlock.tenant_find($1)",
-                     &args, &res);
-    if (rc != 0) {
-        return rc;
-    }
-
-    if (il_db_rows(res) == 0
-        || il_db_cell_int(res, 0, il_db_column(res, "tenant"), &n) != 0)
-    {
-        il_err("no such tenant: %s", name);
-        rc = EX_NOINPUT;
-
-    } else {
-        *tenant = (int32_t) n;
-    }
-
-    il_db_result_free(res);
-
-    return rc;
-}
-
-
 static int
 il_token_revoke(void *opts, const il_args_t *args)
 {
@@ -341,7 +308,7 @@ il_token_revoke(void *opts, const il_args_t *args)
     rc = il_dsn_open(&o->common, &db);
 
     if (rc == 0) {
-        rc = il_token_find_tenant(db, o->tenant, &tenant);
+        rc = il_dsn_tenant(db, o->tenant, &tenant);
     }
 
     if (rc == 0) {
@@ -450,7 +417,7 @@ il_token_list(void *opts, const il_args_t *args)
     rc = il_dsn_open(&o->common, &db);
 
     if (rc == 0) {
-        rc = il_token_find_tenant(db, o->tenant, &tenant);
+        rc = il_dsn_tenant(db, o->tenant, &tenant);
     }
 
     if (rc == 0) {
