@@ -13,6 +13,7 @@ use Time::HiRes qw(sleep time);
 
 use Interlock::FastCGI;
 use Interlock::PgProxy;
+use Interlock::Session;
 use Interlock::Test;
 
 my $i = Interlock::Test->instance(start => 0);
@@ -80,7 +81,9 @@ sub job {
 $i->psql(q{
 create function public.slow() returns trigger language plpgsql as $$
 begin
-    if new.work_key like 'slow:%' then perform pg_sleep(1); end if;
+    if new.work_key like 'slow:%' then
+        perform pg_advisory_xact_lock_shared(1);
+    end if;
     return new;
 end $$;
 create trigger slow before insert on interlock.jobs
@@ -100,10 +103,17 @@ my $idle = connection();
 $idle->request(GET => '/livez');
 $i->wait_for(sub { connection()->request(GET => '/metrics')->{body}
     =~ /^interlock_parked_requests 21$/m }, 5, 'all to be parked');
+# One submission is under way until the test lets it go.
+my $gate = Interlock::Session->new($i->dsn('admin'));
+$gate->do('select pg_advisory_lock(1)');
 my $slow = connection();
 $slow->send(POST => '/v1/jobs', job('slow:1'));
-$i->wait_for(sub { $i->psql("select count(*) from pg_stat_activity where "
-    . "wait_event = 'PgSleep'") }, 5, 'the slow one to be under way');
+sub under_way {
+    my ($event) = @_;
+    $i->wait_for(sub { $i->psql("select count(*) from pg_stat_activity where "
+        . "wait_event = '$event'") }, 5, 'the slow one to be under way');
+}
+under_way('advisory');
 
 my $t0 = time;
 kill 'TERM', $pid;
@@ -116,6 +126,7 @@ ok(!eval { connection() }, 'no new connection is taken');
 my $res = $idle->request(POST => '/v1/leases', \%claim);
 is($res->{body}, '{"leases":[]}', 'nothing more is claimed');
 is($idle->request(GET => '/readyz')->{status}, 503, 'it is not ready');
+$gate->do('select pg_advisory_unlock(1)');
 is($slow->response(5)->{status}, 202, 'what is under way is finished');
 is(ended(5), 0, 'exit 0');
 cmp_ok(time - $t0, '<', 4, 'within a few seconds');
@@ -130,7 +141,7 @@ $i->psql('create or replace function public.slow() returns trigger language '
     . 'plpgsql as $$ begin if new.work_key like $x$slow:%$x$ then perform '
     . 'pg_sleep(30); end if; return new; end $$');
 $slow->send(POST => '/v1/jobs', job('slow:2'));
-sleep(0.2);
+under_way('PgSleep');
 kill 'TERM', $pid;
 sleep(0.2);
 ok(!defined ended(0.2), 'one signal: it waits for what is under way');
@@ -138,9 +149,11 @@ kill 'TERM', $pid;
 isnt(ended(2) // 0, 0, 'a second signal: it ends at once');
 
 start('--drain-timeout=1s');
+$i->psql('select pg_terminate_backend(pid) from pg_stat_activity where '
+    . "wait_event = 'PgSleep'");
 $slow = connection();
 $slow->send(POST => '/v1/jobs', job('slow:3'));
-sleep(0.2);
+under_way('PgSleep');
 kill 'INT', $pid;
 is(ended(5), 1, 'beyond drain_timeout it ends too, and says so');
 $i->psql('select pg_terminate_backend(pid) from pg_stat_activity where '
