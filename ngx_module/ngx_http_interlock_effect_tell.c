@@ -111,12 +111,12 @@ ngx_http_interlock_effect_tell_outcome(ngx_http_request_t *r,
         sr = e->send.request;
 
         s.data = (u_char *) text;
-        s.len = ngx_sprintf(s.data, ",\"status\":%ui,\"whole\":%s",
-                            e->send.status,
-                            (e->send.file
-                             || ngx_http_interlock_call_answer(&e->send,
+        s.len = ngx_snprintf(s.data, sizeof(text),
+                             ",\"status\":%ui,\"whole\":%s", e->send.status,
+                             (e->send.file
+                              || ngx_http_interlock_call_answer(&e->send,
                                                          "Content-Encoding"))
-                            ? "false" : "true")
+                             ? "false" : "true")
                 - s.data;
         il_out_put(&o, ngx_http_interlock_str(&s));
 
@@ -152,7 +152,9 @@ ngx_http_interlock_tell_owner(il_out_t *o, const char *call,
     ngx_http_interlock_tell_uuid(o, "attempt", e->claims.attempt_id);
 
     s.data = (u_char *) text;
-    s.len = ngx_sprintf(s.data, ",\"fence\":%L", e->claims.fence) - s.data;
+    s.len = ngx_snprintf(s.data, sizeof(text), ",\"fence\":%L",
+                         e->claims.fence)
+            - s.data;
     il_out_put(o, ngx_http_interlock_str(&s));
 }
 
