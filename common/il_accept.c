@@ -15,23 +15,6 @@ typedef struct {
 } il_accept_word_t;
 
 
-static il_str_t
-il_accept_trim(il_str_t s)
-{
-    while (s.len > 0 && (s.data[0] == ' ' || s.data[0] == '\t')) {
-        s = il_str(s.data + 1, s.len - 1);
-    }
-
-    while (s.len > 0
-           && (s.data[s.len - 1] == ' ' || s.data[s.len - 1] == '\t'))
-    {
-        s.len--;
-    }
-
-    return s;
-}
-
-
 /* The part before the next separator, trimmed; s goes on behind it.  Quoted
  * strings, which a parameter may have, are passed over. */
 static il_str_t
@@ -65,7 +48,7 @@ il_accept_part(il_str_t *s, char sep)
         *s = il_str(s->data + i + 1, s->len - i - 1);
     }
 
-    return il_accept_trim(part);
+    return il_str_trim(part);
 }
 
 

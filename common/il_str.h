@@ -47,4 +47,22 @@ il_str_eq(il_str_t a, il_str_t b)
     return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+/* Without the blanks and tabs around it: white space as headers have it
+ * (RFC 9110, section 5.6.3). */
+static inline il_str_t
+il_str_trim(il_str_t s)
+{
+    while (s.len > 0 && (s.data[0] == ' ' || s.data[0] == '\t')) {
+        s = il_str(s.data + 1, s.len - 1);
+    }
+
+    while (s.len > 0
+           && (s.data[s.len - 1] == ' ' || s.data[s.len - 1] == '\t'))
+    {
+        s.len--;
+    }
+
+    return s;
+}
+
 #endif /* IL_STR_H */

@@ -32,18 +32,12 @@ il_act_new(il_req_t *r, il_act_t **a, const char *sql, const char *signature,
 {
     il_doc_t  *d;
 
-    d = il_doc_new(r, sql, signature, put, done);
+    d = il_doc_more(r, sql, signature, put, done, sizeof(il_act_t));
     if (d == NULL) {
         return NULL;
     }
 
-    *a = il_pool_get(&r->pool, sizeof(il_act_t));
-    if (*a == NULL) {
-        il_req_internal(r);
-        return NULL;
-    }
-
-    d->more = *a;
+    *a = d->more;
 
     return d;
 }
@@ -56,8 +50,7 @@ il_act_put_who(il_doc_t *d, il_db_args_t *args)
 {
     il_act_t  *a = d->more;
 
-    il_who_put(args, args->n - 5, d->r, &a->who);
-    il_db_put_uuid(args, args->n - 1, a->who.call);
+    il_who_put_call(args, args->n - 5, d->r, &a->who);
 }
 
 

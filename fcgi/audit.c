@@ -138,22 +138,6 @@ il_audit_get(il_req_t *r)
 /* ------------------------------------------------------------------ advice */
 
 
-static void
-il_audit_put_advice(il_read_t *read, il_db_args_t *args)
-{
-    il_doc_t  *d = (il_doc_t *) read;
-
-    il_doc_put(read, args);
-
-    if (d->number < 0) {
-        il_db_put_null(args, 2);
-
-    } else {
-        il_db_put_int(args, 2, (int32_t) d->number);
-    }
-}
-
-
 void
 il_audit_advice(il_req_t *r)
 {
@@ -175,7 +159,7 @@ il_audit_advice(il_req_t *r)
     }
 
     d = il_doc_new(r, "select * from interlock.kind_advice($1, $2, $3)",
-                   "ITI", il_audit_put_advice, il_doc_done);
+                   "ITI", il_doc_put_number, il_doc_done);
     if (d != NULL) {
         d->number = recovery;
         d->missing = "There is no such kind.";

@@ -147,18 +147,6 @@ il_buf_json_null(il_buf_t *b, il_str_t s)
 
 
 void
-il_buf_uuid(il_buf_t *b, const uint8_t *uuid)
-{
-    char  text[IL_UUID_TEXT + 1];
-
-    il_uuid_format(text, uuid);
-    il_buf_puts(b, "\"");
-    il_buf_puts(b, text);
-    il_buf_puts(b, "\"");
-}
-
-
-void
 il_buf_time(il_buf_t *b, int64_t unix_ms)
 {
     char    text[IL_RFC3339_CAP];

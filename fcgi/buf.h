@@ -32,8 +32,7 @@ void il_buf_json(il_buf_t *b, il_str_t s);
 /* The same, or null if data is NULL. */
 void il_buf_json_null(il_buf_t *b, il_str_t s);
 
-/* A UUID or a time (RFC 3339) in quotes. */
-void il_buf_uuid(il_buf_t *b, const uint8_t *uuid);
+/* A time (RFC 3339) in quotes. */
 void il_buf_time(il_buf_t *b, int64_t unix_ms);
 
 static inline il_str_t

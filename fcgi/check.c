@@ -40,13 +40,6 @@ il_check_stopping(void)
 }
 
 
-void
-il_check_hint(void)
-{
-    il_crew_hint(&il_checks);
-}
-
-
 static void
 il_check_look(const il_check_t *check, il_lookup_verdict_t *v,
     il_check_call_t *call)

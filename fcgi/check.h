@@ -44,9 +44,6 @@ int il_check_build(const il_conf_t *conf, il_str_t spec, il_str_t vars,
 int il_check_start(void) IL_MUST_CHECK;
 void il_check_stop(void);
 
-/* There may be something to look up: look now.  Any thread. */
-void il_check_hint(void);
-
 /* 1 once il_check_stop has begun. */
 int il_check_stopping(void);
 

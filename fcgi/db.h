@@ -94,6 +94,7 @@ void il_db_put_text(il_db_args_t *a, size_t i, il_str_t v);
 void il_db_put_bytes(il_db_args_t *a, size_t i, il_str_t v);
 /* NULL is null */
 void il_db_put_uuid(il_db_args_t *a, size_t i, const uint8_t *v);
+/* INT64_MIN is null */
 void il_db_put_time(il_db_args_t *a, size_t i, int64_t unix_ms);
 
 

@@ -266,6 +266,11 @@ il_db_put_time(il_db_args_t *a, size_t i, int64_t unix_ms)
 {
     char  b[8];
 
+    if (unix_ms == INT64_MIN) {
+        il_db_put_null(a, i);
+        return;
+    }
+
     il_db_be(b, (uint64_t) ((unix_ms - IL_DB_EPOCH_MS) * 1000), 8);
     il_db_put(a, i, 'z', b, 8);
 }

@@ -43,6 +43,29 @@ il_doc_new(il_req_t *r, const char *sql, const char *signature,
 }
 
 
+il_doc_t *
+il_doc_more(il_req_t *r, const char *sql, const char *signature,
+    void (*put)(il_read_t *read, il_db_args_t *args),
+    void (*done)(il_read_t *read, il_db_result_t *res, il_problem_e p),
+    size_t size)
+{
+    il_doc_t  *d;
+
+    d = il_doc_new(r, sql, signature, put, done);
+    if (d == NULL) {
+        return NULL;
+    }
+
+    d->more = il_pool_get(&r->pool, size);
+    if (d->more == NULL) {
+        il_req_internal(r);
+        return NULL;
+    }
+
+    return d;
+}
+
+
 void
 il_doc_queue(il_doc_t *d)
 {
@@ -123,8 +146,8 @@ il_look_work(il_req_t *r)
 }
 
 
-static void
-il_doc_put_result(il_read_t *read, il_db_args_t *args)
+void
+il_doc_put_number(il_read_t *read, il_db_args_t *args)
 {
     il_doc_t  *d = (il_doc_t *) read;
 
@@ -160,7 +183,7 @@ il_look_result(il_req_t *r)
     }
 
     d = il_doc_new(r, "select * from interlock.work_result($1, $2, $3)",
-                   "ITI", il_doc_put_result, il_doc_done);
+                   "ITI", il_doc_put_number, il_doc_done);
     if (d == NULL) {
         return;
     }

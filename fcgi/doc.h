@@ -28,14 +28,22 @@ il_doc_t *il_doc_new(il_req_t *r, const char *sql, const char *signature,
     void (*put)(il_read_t *read, il_db_args_t *args),
     void (*done)(il_read_t *read, il_db_result_t *res, il_problem_e p));
 
+/* The same, with `more` of so many bytes, all 0. */
+il_doc_t *il_doc_more(il_req_t *r, const char *sql, const char *signature,
+    void (*put)(il_read_t *read, il_db_args_t *args),
+    void (*done)(il_read_t *read, il_db_result_t *res, il_problem_e p),
+    size_t size);
+
 /* Queues it.  d is gone afterwards. */
 void il_doc_queue(il_doc_t *d);
 
 
-/* read->put: tenant; tenant and text; both and the body as it stands */
+/* read->put: tenant; tenant and text; both and the body as it stands; both and
+ * number, or null if it is -1 */
 void il_doc_put_tenant(il_read_t *read, il_db_args_t *args);
 void il_doc_put(il_read_t *read, il_db_args_t *args);
 void il_doc_put_body(il_read_t *read, il_db_args_t *args);
+void il_doc_put_number(il_read_t *read, il_db_args_t *args);
 
 /* read->done: the first row's doc, or 404; every row's as a list that is
  * whole; a problem, or a doc, or (204) neither, after telling whom wake_kinds

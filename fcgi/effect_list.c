@@ -10,9 +10,9 @@
 #include "il_enc.h"
 #include "query.h"
 #include "route.h"
+#include "who.h"
 
 
-#define IL_WHO_MAX      1024
 #define IL_CURSOR_MAX   64
 #define IL_CELL_MAX     16384
 
@@ -54,18 +54,6 @@ static const char *const  il_effect_columns[] = {
 /* -------------------------------------------------------------------- lists */
 
 
-static void
-il_effect_put_time(il_db_args_t *args, size_t i, int64_t ms)
-{
-    if (ms == INT64_MIN) {
-        il_db_put_null(args, i);
-        return;
-    }
-
-    il_db_put_time(args, i, ms);
-}
-
-
 /* One row more than asked for tells whether there is a next page. */
 
 static void
@@ -78,8 +66,8 @@ il_effect_put_list(il_read_t *read, il_db_args_t *args)
     il_db_put_text(args, 1, l->work_key);
     il_db_put_text(args, 2, l->state);
     il_db_put_text(args, 3, l->kind);
-    il_effect_put_time(args, 4, l->since);
-    il_effect_put_time(args, 5, l->until);
+    il_db_put_time(args, 4, l->since);
+    il_db_put_time(args, 5, l->until);
     il_db_put_int(args, 6, (int32_t) l->limit + 1);
     il_db_put_text(args, 7, l->cursor);
 }
@@ -308,20 +296,15 @@ il_effect_list(il_req_t *r)
     };
     il_effect_list_t  *l;
 
-    d = il_doc_new(r, "select * from interlock.effects_list("
-                   "$1, $2, $3, $4, $5, $6, $7, $8)", "ITTTZZIT",
-                   il_effect_put_list, il_effect_list_done);
+    d = il_doc_more(r, "select * from interlock.effects_list("
+                    "$1, $2, $3, $4, $5, $6, $7, $8)", "ITTTZZIT",
+                    il_effect_put_list, il_effect_list_done,
+                    sizeof(il_effect_list_t));
     if (d == NULL) {
         return;
     }
 
-    l = il_pool_get(&r->pool, sizeof(il_effect_list_t));
-    if (l == NULL) {
-        il_req_internal(r);
-        return;
-    }
-
-    d->more = l;
+    l = d->more;
     l->since = INT64_MIN;
     l->until = INT64_MIN;
     l->limit = IL_DOC_LIMIT;
@@ -343,11 +326,9 @@ il_effect_list(il_req_t *r)
 
 
 typedef struct {
-    uint8_t         call[IL_UUID_BYTES];    /* before the first try */
+    il_who_t        who;
     const uint8_t  *id;
     il_str_t        outcome;
-    il_str_t        requested_by;
-    il_str_t        reason;
 } il_effect_act_t;
 
 
@@ -374,11 +355,7 @@ il_effect_put_act(il_read_t *read, il_db_args_t *args)
         il_db_put_text(args, 2, a->outcome);
     }
 
-    il_db_put_text(args, args->n - 5, a->requested_by);
-    il_db_put_text(args, args->n - 4, a->reason);
-    il_db_put_big(args, args->n - 3, d->r->who.token_id);
-    il_db_put_text(args, args->n - 2, il_cstr(d->r->who.token_name));
-    il_db_put_uuid(args, args->n - 1, a->call);
+    il_who_put_call(args, args->n - 5, d->r, &a->who);
 }
 
 
@@ -392,19 +369,12 @@ il_effect_doc(il_req_t *r, const char *sql, const char *signature,
     il_doc_t         *d;
     il_effect_act_t  *a;
 
-    d = il_doc_new(r, sql, signature, put, done);
+    d = il_doc_more(r, sql, signature, put, done, sizeof(il_effect_act_t));
     if (d == NULL) {
         return NULL;
     }
 
-    a = il_pool_get(&r->pool, sizeof(il_effect_act_t));
-    if (a == NULL) {
-        il_req_internal(r);
-        return NULL;
-    }
-
-    il_uuid7(a->call, (uint64_t) il_wall_ms());
-    d->more = a;
+    a = d->more;
     d->missing = il_effect_missing;
     a->id = il_effect_uuid(r, r->args[0]);
 
@@ -434,10 +404,7 @@ void
 il_effect_check(il_req_t *r)
 {
     il_doc_t         *d;
-    il_field_t        f[] = {
-        { .name = "requested_by", .types = IL_T_STRING },
-        { .name = "reason", .types = IL_T_STRING }
-    };
+    il_field_t        f[] = { IL_WHO_FIELDS };
     il_effect_act_t  *a;
 
     d = il_effect_doc(r, "select * from interlock.effect_check_now("
@@ -449,10 +416,7 @@ il_effect_check(il_req_t *r)
 
     a = d->more;
 
-    if (il_body_fields(r, f, 2, 1) == 0
-        && il_body_string(r, &f[0], IL_WHO_MAX, &a->requested_by) == 0
-        && il_body_string(r, &f[1], IL_WHO_MAX, &a->reason) == 0)
-    {
+    if (il_who_read(r, &a->who, f, 2, 1) == 0) {
         d->status = 202;
         il_doc_queue(d);
     }
@@ -464,9 +428,8 @@ il_effect_resolve(il_req_t *r)
 {
     il_doc_t         *d;
     il_field_t        f[] = {
-        { .name = "outcome", .types = IL_T_STRING },
-        { .name = "requested_by", .types = IL_T_STRING },
-        { .name = "reason", .types = IL_T_STRING }
+        IL_WHO_FIELDS,
+        { .name = "outcome", .types = IL_T_STRING }
     };
     il_effect_act_t  *a;
 
@@ -479,10 +442,8 @@ il_effect_resolve(il_req_t *r)
 
     a = d->more;
 
-    if (il_body_fields(r, f, 3, 0) == 0
-        && il_body_string(r, &f[0], 64, &a->outcome) == 0
-        && il_body_string(r, &f[1], IL_WHO_MAX, &a->requested_by) == 0
-        && il_body_string(r, &f[2], IL_WHO_MAX, &a->reason) == 0)
+    if (il_who_read(r, &a->who, f, 3, 0) == 0
+        && il_body_string(r, &f[2], 64, &a->outcome) == 0)
     {
         il_doc_queue(d);
     }

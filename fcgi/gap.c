@@ -30,17 +30,9 @@ il_gap_doc(il_req_t *r, const char *sql, const char *signature,
 {
     il_doc_t  *d;
 
-    d = il_doc_new(r, sql, signature, put, done);
-    if (d == NULL) {
-        return NULL;
-    }
-
-    d->missing = il_gap_missing;
-    d->more = il_pool_get(&r->pool, sizeof(il_gap_t));
-
-    if (d->more == NULL) {
-        il_req_internal(r);
-        return NULL;
+    d = il_doc_more(r, sql, signature, put, done, sizeof(il_gap_t));
+    if (d != NULL) {
+        d->missing = il_gap_missing;
     }
 
     return d;
@@ -133,8 +125,7 @@ il_gap_put_act(il_read_t *read, il_db_args_t *args)
 
     il_db_put_int(args, 0, d->r->who.tenant);
     il_db_put_uuid(args, 1, g->id);
-    il_who_put(args, 2, d->r, &g->who);
-    il_db_put_uuid(args, 6, g->who.call);
+    il_who_put_call(args, 2, d->r, &g->who);
 }
 
 

@@ -47,18 +47,12 @@ il_list_new(il_req_t *r, il_list_t **l, const char *sql,
 {
     il_doc_t  *d;
 
-    d = il_doc_new(r, sql, signature, put, done);
+    d = il_doc_more(r, sql, signature, put, done, sizeof(il_list_t));
     if (d == NULL) {
         return NULL;
     }
 
-    *l = il_pool_get(&r->pool, sizeof(il_list_t));
-    if (*l == NULL) {
-        il_req_internal(r);
-        return NULL;
-    }
-
-    d->more = *l;
+    *l = d->more;
     (*l)->since = INT64_MIN;
 
     return d;
@@ -88,13 +82,7 @@ il_list_put_jobs(il_read_t *read, il_db_args_t *args)
     il_db_put_text(args, 3, l->work_key);
     il_db_put_text(args, 4, l->source);
 
-    if (l->since == INT64_MIN) {
-        il_db_put_null(args, 5);
-
-    } else {
-        il_db_put_time(args, 5, l->since);
-    }
-
+    il_db_put_time(args, 5, l->since);
     il_db_put_int(args, 6, (int32_t) l->limit + 1);
     il_db_put_text(args, 7, l->cursor);
 }

@@ -51,23 +51,6 @@ il_look_expire(il_req_t *r)
 }
 
 
-static il_str_t
-il_look_trim(il_str_t s)
-{
-    while (s.len > 0 && (s.data[0] == ' ' || s.data[0] == '\t')) {
-        s = il_str(s.data + 1, s.len - 1);
-    }
-
-    while (s.len > 0
-           && (s.data[s.len - 1] == ' ' || s.data[s.len - 1] == '\t'))
-    {
-        s.len--;
-    }
-
-    return s;
-}
-
-
 /* `Prefer: respond-async, Wait = 10; x=y` (RFC 7240: names in any case, white
  * space around the equals sign); what is not understood is ignored, as that
  * says. */
@@ -102,8 +85,8 @@ il_look_prefer(const il_req_t *r)
         }
 
         n = (size_t) (eq - name.data);
-        value = il_look_trim(il_str(eq + 1, name.len - n - 1));
-        name = il_look_trim(il_str(name.data, n));
+        value = il_str_trim(il_str(eq + 1, name.len - n - 1));
+        name = il_str_trim(il_str(name.data, n));
 
         if (name.len != 4 || strncasecmp(name.data, "wait", 4) != 0) {
             continue;

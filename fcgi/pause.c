@@ -18,8 +18,7 @@ il_pause_put(il_read_t *read, il_db_args_t *args)
 
     il_db_put_int(args, 0, d->r->who.tenant);
     il_db_put_text(args, 1, d->text);
-    il_who_put(args, 2, d->r, who);
-    il_db_put_uuid(args, 6, who->call);
+    il_who_put_call(args, 2, d->r, who);
 }
 
 

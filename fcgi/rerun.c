@@ -44,28 +44,6 @@ il_rerun_read(il_req_t *r, il_rerun_t *a, il_field_t *in, size_t n)
 }
 
 
-static il_doc_t *
-il_rerun_doc(il_req_t *r, const char *sql, const char *signature,
-    void (*put)(il_read_t *read, il_db_args_t *args),
-    void (*done)(il_read_t *read, il_db_result_t *res, il_problem_e p))
-{
-    il_doc_t  *d;
-
-    d = il_doc_new(r, sql, signature, put, done);
-    if (d == NULL) {
-        return NULL;
-    }
-
-    d->more = il_pool_get(&r->pool, sizeof(il_rerun_t));
-    if (d->more == NULL) {
-        il_req_internal(r);
-        return NULL;
-    }
-
-    return d;
-}
-
-
 /* -------------------------------------------------------------- a work key */
 
 
@@ -95,8 +73,7 @@ il_work_put_rerun(il_read_t *read, il_db_args_t *args)
     il_doc_put(read, args);
     il_db_put_text(args, 2, a->impact);
     il_db_put_text(args, 3, a->payload);
-    il_who_put(args, 4, d->r, &a->who);
-    il_db_put_uuid(args, 8, a->who.call);
+    il_who_put_call(args, 4, d->r, &a->who);
 }
 
 
@@ -142,9 +119,10 @@ il_work_rerun(il_req_t *r)
         return;
     }
 
-    d = il_rerun_doc(r, "select * from interlock.work_rerun("
-                     "$1, $2, $3, $4, $5, $6, $7, $8, $9)", "ITTTTTLTU",
-                     il_work_put_rerun, il_work_rerun_done);
+    d = il_doc_more(r, "select * from interlock.work_rerun("
+                    "$1, $2, $3, $4, $5, $6, $7, $8, $9)", "ITTTTTLTU",
+                    il_work_put_rerun, il_work_rerun_done,
+                    sizeof(il_rerun_t));
     if (d == NULL) {
         return;
     }
@@ -226,8 +204,7 @@ il_slot_put_rerun(il_read_t *read, il_db_args_t *args)
     il_slot_put_impact(read, args);
     il_db_put_text(args, 3, a->only);
     il_db_put_text(args, 4, a->impact);
-    il_who_put(args, 5, d->r, &a->who);
-    il_db_put_uuid(args, 9, a->who.call);
+    il_who_put_call(args, 5, d->r, &a->who);
     il_db_put_int(args, 10, IL_SCHEDULE_STEP);
 }
 
@@ -247,9 +224,10 @@ il_slot_rerun(il_req_t *r)
         return;
     }
 
-    d = il_rerun_doc(r, "select * from interlock.slot_rerun("
-                     "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-                     "ITTTTTTLTUI", il_slot_put_rerun, il_doc_again_done);
+    d = il_doc_more(r, "select * from interlock.slot_rerun("
+                    "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+                    "ITTTTTTLTUI", il_slot_put_rerun, il_doc_again_done,
+                    sizeof(il_rerun_t));
     if (d == NULL) {
         return;
     }

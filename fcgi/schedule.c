@@ -62,17 +62,9 @@ il_schedule_doc(il_req_t *r, const char *sql, const char *signature,
         return NULL;
     }
 
-    d = il_doc_new(r, sql, signature, put, done);
-    if (d == NULL) {
-        return NULL;
-    }
-
-    d->missing = il_schedule_missing;
-    d->more = il_pool_get(&r->pool, sizeof(il_schedule_t));
-
-    if (d->more == NULL) {
-        il_req_internal(r);
-        return NULL;
+    d = il_doc_more(r, sql, signature, put, done, sizeof(il_schedule_t));
+    if (d != NULL) {
+        d->missing = il_schedule_missing;
     }
 
     return d;
@@ -404,8 +396,7 @@ il_schedule_put_run(il_read_t *read, il_db_args_t *args)
         il_schedule_put_subjects(s, args, i++);
     }
 
-    il_who_put(args, i, d->r, &s->who);
-    il_db_put_uuid(args, i + 4, s->who.call);
+    il_who_put_call(args, i, d->r, &s->who);
     il_db_put_int(args, i + 5, IL_SCHEDULE_STEP);
 }
 

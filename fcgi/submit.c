@@ -392,20 +392,8 @@ il_submit_put(il_db_args_t *a, il_item_t *item)
         il_db_put_null(a, 13);
     }
 
-    if (s->run_after != INT64_MIN) {
-        il_db_put_time(a, 14, s->run_after);
-
-    } else {
-        il_db_put_null(a, 14);
-    }
-
-    if (s->deadline != INT64_MIN) {
-        il_db_put_time(a, 15, s->deadline);
-
-    } else {
-        il_db_put_null(a, 15);
-    }
-
+    il_db_put_time(a, 14, s->run_after);
+    il_db_put_time(a, 15, s->deadline);
     il_db_put_bool(a, 16, s->fresh);
     il_db_put_text(a, 17, s->requested_by);
     il_db_put_text(a, 18, s->reason);

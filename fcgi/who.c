@@ -47,3 +47,12 @@ il_who_put(il_db_args_t *args, size_t i, const il_req_t *r,
     il_db_put_big(args, i + 2, r->who.token_id);
     il_db_put_text(args, i + 3, il_cstr(r->who.token_name));
 }
+
+
+void
+il_who_put_call(il_db_args_t *args, size_t i, const il_req_t *r,
+    const il_who_t *who)
+{
+    il_who_put(args, i, r, who);
+    il_db_put_uuid(args, i + 4, who->call);
+}

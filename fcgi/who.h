@@ -40,4 +40,8 @@ int il_who_demand(il_req_t *r, const il_who_t *who) IL_MUST_CHECK;
 void il_who_put(il_db_args_t *args, size_t i, const il_req_t *r,
     const il_who_t *who);
 
+/* The same, and as the fifth the call's id. */
+void il_who_put_call(il_db_args_t *args, size_t i, const il_req_t *r,
+    const il_who_t *who);
+
 #endif /* IL_WHO_H */

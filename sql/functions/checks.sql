@@ -56,25 +56,6 @@ begin
 end
 $$;
 
--- check_soon(tenant, target): looks again now, if no look-up is under way.
--- Answers whether there is an open question.  Caller holds the work.
-create or replace function interlock.check_soon(p_tenant int, p_target uuid)
-returns boolean
-language plpgsql
-set search_path = pg_catalog, interlock, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-begin
-    update interlock.checks c
-    set due_at = case when c.started_at is null
-                 then least(c.due_at, clock_timestamp()) else c.due_at end
-    where c.tenant = p_tenant and c.target = p_target;
-
-    return found;
-end
-$$;
-
 -- checks_take(limit): who: the look-up threads of every interlockd.
 -- Takes look-ups over HTTP that are due, at most limit of them.  Who takes
 -- one has its timeout and 20 s to answer; then somebody else takes it.
@@ -318,7 +299,6 @@ $$;
 revoke all on function interlock.check_make(int, text, uuid, json, json,
     bigint, int) from public;
 revoke all on function interlock.check_drop(int, uuid) from public;
-revoke all on function interlock.check_soon(int, uuid) from public;
 revoke all on function interlock.check_apply_all(int[], uuid[], int[],
     text[], text[], text[], text[]) from public;
 revoke all on function interlock.check_apply(int, uuid, int, text, text,
