@@ -141,11 +141,11 @@ ngx_http_interlock_zone_name(ngx_conf_t *cf, ngx_str_t *value, ngx_str_t *name,
         return NGX_ERROR;
     }
 
-    if (*size < (ssize_t) (16 * ngx_pagesize)) {
+    if (*size < (ssize_t) (8 * ngx_pagesize)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "zone \"%V\" in \"interlock_zone\" is too small: "
                            "at least %uzk", value,
-                           (size_t) (16 * ngx_pagesize / 1024));
+                           (size_t) (8 * ngx_pagesize / 1024));
         return NGX_ERROR;
     }
 

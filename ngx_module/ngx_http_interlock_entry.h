@@ -65,6 +65,20 @@ struct ngx_http_interlock_zone_sh_s {
     volatile ngx_uint_t             dirty;      /* a change is under way */
 
     u_char                          key[IL_ENTRY_KEY];
+    u_char                          id[NGX_HTTP_INTERLOCK_ZONE_ID];
+    ngx_atomic_t                    answered;   /* last number; no lock */
+
+    /*
+     * The last refusals; nrefusals counts all of them.  Protected by
+     * shpool->mutex, but not by the dirty flag: a slot that a dying worker
+     * left half written shows a wrong line once, and is no reason to forget
+     * entries.
+     */
+
+    ngx_http_interlock_refusal_t    refusals[NGX_HTTP_INTERLOCK_RING];
+    uint64_t                        nrefusals;
+
+    u_char                          log_ctx[NGX_HTTP_INTERLOCK_LABEL_MAX];
 
     /* everything down to "counters" is protected by shpool->mutex */
 

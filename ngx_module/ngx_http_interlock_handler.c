@@ -57,6 +57,8 @@ static ngx_int_t ngx_http_interlock_reject(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, il_problem_e problem, il_str_t detail);
 static ngx_int_t ngx_http_interlock_pass(ngx_http_interlock_ctx_t *ctx,
     ngx_http_interlock_outcome_e outcome);
+static void ngx_http_interlock_alone(ngx_http_interlock_ctx_t *ctx,
+    ngx_http_interlock_outcome_e outcome);
 static void ngx_http_interlock_cleanup(void *data);
 
 
@@ -425,7 +427,7 @@ ngx_http_interlock_busy(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
     ctx->problem = problem;
     ngx_str_set(&ctx->decision, "rejected");
 
-    ngx_http_interlock_count(ctx, NGX_HTTP_INTERLOCK_IN_PROGRESS);
+    ngx_http_interlock_alone(ctx, NGX_HTTP_INTERLOCK_IN_PROGRESS);
 
     ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                   "interlock: request-in-progress after %M ms",
@@ -450,7 +452,7 @@ ngx_http_interlock_duplicate(ngx_http_request_t *r,
     }
 
     ctx->state = NGX_HTTP_INTERLOCK_ANSWERED;
-    ngx_http_interlock_count(ctx, NGX_HTTP_INTERLOCK_DUPLICATE);
+    ngx_http_interlock_alone(ctx, NGX_HTTP_INTERLOCK_DUPLICATE);
 
     return ngx_http_interlock_reply_answer(r, ctx);
 }
@@ -490,6 +492,12 @@ ngx_http_interlock_reject(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
         (void) ngx_atomic_fetch_add(&ctx->lcf->counters->rejected[problem], 1);
     }
 
+    if (ctx->lcf->shm_zone) {
+        ngx_http_interlock_zone_refused(ctx->lcf->shm_zone->data,
+                                        ctx->lcf->counters, problem,
+                                        &r->connection->addr_text);
+    }
+
     ngx_http_interlock_count(ctx, NGX_HTTP_INTERLOCK_REJECTED);
 
     return ngx_http_interlock_reply_problem(r, problem, detail, 0);
@@ -521,6 +529,19 @@ ngx_http_interlock_count(ngx_http_interlock_ctx_t *ctx,
     if (ctx->lcf->counters) {
         (void) ngx_atomic_fetch_add(&ctx->lcf->counters->outcomes[outcome], 1);
     }
+}
+
+
+/* the backend never hears of this request: what it does not see is numbered,
+ * so that a gap in what it is told later shows */
+
+static void
+ngx_http_interlock_alone(ngx_http_interlock_ctx_t *ctx,
+    ngx_http_interlock_outcome_e outcome)
+{
+    ctx->number = ngx_http_interlock_zone_number(ctx->lcf->shm_zone->data);
+
+    ngx_http_interlock_count(ctx, outcome);
 }
 
 

@@ -148,6 +148,7 @@ typedef struct {
     il_problem_e                    problem;
     ngx_str_t                       decision;
     ngx_str_t                       job_id;
+    uint64_t                        number;     /* answered alone; else 0 */
 
     unsigned                        body_ready:1;
     unsigned                        body_read:1;

@@ -30,7 +30,7 @@
 #include "ngx_http_interlock_entry.h"
 
 
-#define NGX_HTTP_INTERLOCK_MAGIC  0x696c7a6f6e650001
+#define NGX_HTTP_INTERLOCK_MAGIC  0x696c7a6f6e650002
 
 
 static ngx_int_t ngx_http_interlock_zone_create(
@@ -83,7 +83,6 @@ ngx_http_interlock_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 static ngx_int_t
 ngx_http_interlock_zone_create(ngx_http_interlock_zone_t *zone)
 {
-    size_t                         len;
     ngx_uint_t                     pages;
     ngx_slab_pool_t               *shpool;
     ngx_http_interlock_zone_sh_t  *sh;
@@ -100,15 +99,10 @@ ngx_http_interlock_zone_create(ngx_http_interlock_zone_t *zone)
 
     shpool->data = sh;
 
-    len = sizeof(" in interlock zone \"\"") + zone->shm_zone->shm.name.len;
+    shpool->log_ctx = sh->log_ctx;
 
-    shpool->log_ctx = ngx_slab_alloc(shpool, len);
-    if (shpool->log_ctx == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_sprintf(shpool->log_ctx, " in interlock zone \"%V\"%Z",
-                &zone->shm_zone->shm.name);
+    ngx_snprintf(shpool->log_ctx, sizeof(sh->log_ctx) - 1,
+                 " in interlock zone \"%V\"", &zone->shm_zone->shm.name);
 
     /* an eighth, at most 16 pages, is left for the counters of locations */
 
@@ -123,6 +117,7 @@ ngx_http_interlock_zone_create(ngx_http_interlock_zone_t *zone)
     sh->capacity = pages * ngx_pagesize / sizeof(ngx_http_interlock_node_t);
 
     randombytes_buf(sh->key, IL_ENTRY_KEY);
+    randombytes_buf(sh->id, NGX_HTTP_INTERLOCK_ZONE_ID);
 
     ngx_http_interlock_entry_forget(sh);
 
@@ -339,6 +334,8 @@ ngx_http_interlock_zone_stat(ngx_http_interlock_zone_t *zone,
     stat->no_room = sh->no_room;
     stat->rebuilt = sh->rebuilt;
     stat->epochs = sh->epochs;
+    stat->answered = sh->answered;
+    ngx_memcpy(stat->id, sh->id, NGX_HTTP_INTERLOCK_ZONE_ID);
     stat->epoch_len = sh->epoch_len;
     ngx_memcpy(stat->epoch, sh->epoch, sh->epoch_len);
     stat->counters = sh->counters;
@@ -347,6 +344,72 @@ ngx_http_interlock_zone_stat(ngx_http_interlock_zone_t *zone,
 
     stat->free_pages = stat->free
                        / (ngx_pagesize / sizeof(ngx_http_interlock_node_t));
+    stat->free_bytes = stat->free * sizeof(ngx_http_interlock_node_t);
+}
+
+
+uint64_t
+ngx_http_interlock_zone_number(ngx_http_interlock_zone_t *zone)
+{
+    return (uint64_t) ngx_atomic_fetch_add(&zone->sh->answered, 1) + 1;
+}
+
+
+const u_char *
+ngx_http_interlock_zone_id(ngx_http_interlock_zone_t *zone)
+{
+    return zone->sh->id;
+}
+
+
+void
+ngx_http_interlock_zone_refused(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_counters_t *counters, il_problem_e problem,
+    ngx_str_t *addr)
+{
+    ngx_http_interlock_zone_sh_t  *sh;
+    ngx_http_interlock_refusal_t  *refusal;
+
+    sh = zone->sh;
+
+    ngx_http_interlock_zone_lock(zone);
+
+    refusal = &sh->refusals[sh->nrefusals % NGX_HTTP_INTERLOCK_RING];
+
+    refusal->counters = counters;
+    refusal->time = ngx_time();
+    refusal->problem = (u_char) problem;
+    refusal->addr_len = (u_char) ngx_min(addr->len,
+                                         NGX_HTTP_INTERLOCK_ADDR_MAX);
+    ngx_memcpy(refusal->addr, addr->data, refusal->addr_len);
+
+    sh->nrefusals++;
+
+    ngx_http_interlock_zone_unlock(zone);
+}
+
+
+ngx_uint_t
+ngx_http_interlock_zone_refusals(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_refusal_t *refusals)
+{
+    ngx_uint_t                     i, n;
+    ngx_http_interlock_zone_sh_t  *sh;
+
+    sh = zone->sh;
+
+    ngx_http_interlock_zone_lock(zone);
+
+    n = (ngx_uint_t) ngx_min(sh->nrefusals, NGX_HTTP_INTERLOCK_RING);
+
+    for (i = 0; i < n; i++) {
+        refusals[i] = sh->refusals[(sh->nrefusals - 1 - i)
+                                   % NGX_HTTP_INTERLOCK_RING];
+    }
+
+    ngx_http_interlock_zone_unlock(zone);
+
+    return n;
 }
 
 

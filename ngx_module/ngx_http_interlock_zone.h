@@ -26,6 +26,10 @@
 #define NGX_HTTP_INTERLOCK_EPOCH_MAX    32
 #define NGX_HTTP_INTERLOCK_LABEL_MAX    128
 
+#define NGX_HTTP_INTERLOCK_ZONE_ID      16  /* bytes; random per memory */
+#define NGX_HTTP_INTERLOCK_RING         32  /* refusals that are shown */
+#define NGX_HTTP_INTERLOCK_ADDR_MAX     46  /* an address as text, no port */
+
 
 /* what became of a request at the edge: each request counts once */
 
@@ -61,6 +65,21 @@ struct ngx_http_interlock_counters_s {
     size_t                          len;
     u_char                          label[NGX_HTTP_INTERLOCK_LABEL_MAX];
 };
+
+
+/*
+ * One request that was refused here: for the status page, so that somebody
+ * who sets a provider up sees why it is turned away.  It has nothing of the
+ * request itself, which nobody vouches for: no key, no header, no body.
+ */
+
+typedef struct {
+    ngx_http_interlock_counters_t  *counters;   /* its label; or NULL */
+    time_t                          time;       /* seconds since the epoch */
+    u_char                          problem;    /* il_problem_e */
+    u_char                          addr_len;
+    u_char                          addr[NGX_HTTP_INTERLOCK_ADDR_MAX];
+} ngx_http_interlock_refusal_t;
 
 
 /* the identity of a request: which entry, and whether it is the same one */
@@ -123,13 +142,16 @@ typedef struct {
     ngx_uint_t                      done;
     ngx_uint_t                      free;       /* entries */
     ngx_uint_t                      free_pages; /* worth of free entries */
+    ngx_uint_t                      free_bytes; /* of free entries */
     uint64_t                        evicted;    /* done, for want of room */
     uint64_t                        expired;    /* in flight, by time */
     uint64_t                        no_room;
     uint64_t                        rebuilt;
     uint64_t                        epochs;     /* changes of epoch */
+    uint64_t                        answered;   /* alone: the last number */
     size_t                          epoch_len;
     u_char                          epoch[NGX_HTTP_INTERLOCK_EPOCH_MAX];
+    u_char                          id[NGX_HTTP_INTERLOCK_ZONE_ID];
     ngx_http_interlock_counters_t  *counters;   /* list, in shared memory */
 } ngx_http_interlock_zone_stat_t;
 
@@ -168,6 +190,29 @@ ngx_int_t ngx_http_interlock_zone_settle(ngx_http_interlock_zone_t *zone,
 
 void ngx_http_interlock_zone_stat(ngx_http_interlock_zone_t *zone,
     ngx_http_interlock_zone_stat_t *stat);
+
+/*
+ * The number of a request that the edge answers alone: 1, 2, 3 and so on
+ * without a gap, per zone, over reloads and crashes of workers.  Taken once
+ * for each such request, when it is decided; who finds a number missing knows
+ * that a request is.  No lock.
+ */
+uint64_t ngx_http_interlock_zone_number(ngx_http_interlock_zone_t *zone);
+
+/* NGX_HTTP_INTERLOCK_ZONE_ID random bytes that name this memory: numbers are
+ * of one memory only.  They never change while it lives; no lock. */
+const u_char *ngx_http_interlock_zone_id(ngx_http_interlock_zone_t *zone);
+
+/* Notes a refusal; the oldest is forgotten.  addr is copied, and cut if it is
+ * too long; counters may be NULL. */
+void ngx_http_interlock_zone_refused(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_counters_t *counters, il_problem_e problem,
+    ngx_str_t *addr);
+
+/* Copies the last refusals, newest first, to an array that has room for
+ * NGX_HTTP_INTERLOCK_RING; how many there are. */
+ngx_uint_t ngx_http_interlock_zone_refusals(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_refusal_t *refusals);
 
 #pragma GCC visibility pop
 

@@ -55,7 +55,9 @@ bad('zone: no size', 'interlock_zone zone=z;', '',
 bad('zone: bad size', 'interlock_zone zone=z:1x;', '',
     qr/invalid zone size "zone=z:1x"/);
 bad('zone: no name', 'interlock_zone zone=:1m;', '', qr/invalid zone size/);
-bad('zone: too small', 'interlock_zone zone=z:32k;', '', qr/too small/);
+good('zone: the smallest', 'interlock_zone zone=z:32k;', '');
+bad('zone: too small', 'interlock_zone zone=z:31k;', '',
+    qr/too small: at least 32k/);
 bad('zone: bad time', "interlock_zone zone=z:1m done=x;", '',
     qr/invalid parameter "done=x" in "interlock_zone"/);
 bad('zone: no time', "interlock_zone zone=z:1m in_flight=0;", '',
