@@ -17,6 +17,8 @@
 #include "ngx_http_interlock_module.h"
 
 
+static ngx_int_t ngx_http_interlock_body_read(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
 static ngx_int_t ngx_http_interlock_body_map(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, ngx_buf_t *buf);
 static ngx_int_t ngx_http_interlock_body_copy(ngx_http_request_t *r,
@@ -26,17 +28,31 @@ static ngx_int_t ngx_http_interlock_body_copy(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_interlock_body(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
 {
-    size_t        len;
-    ngx_buf_t    *buf;
-    ngx_uint_t    n;
-    ngx_chain_t  *cl;
-
     if (ctx->body_read) {
         return NGX_OK;
     }
 
     ctx->body_read = 1;
     ctx->body = il_str(NULL, 0);
+
+    if (ngx_http_interlock_body_read(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->content = ctx->body;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_interlock_body_read(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx)
+{
+    size_t        len;
+    ngx_buf_t    *buf;
+    ngx_uint_t    n;
+    ngx_chain_t  *cl;
 
     if (r->request_body == NULL || r->request_body->bufs == NULL) {
         return NGX_OK;

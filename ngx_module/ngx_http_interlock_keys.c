@@ -47,6 +47,7 @@ ngx_http_interlock_keys(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
     il_problem_e  problem;
 
     ctx->json_rc = IL_JSON_OK;
+    ctx->value_problem = IL_P_NONE;
 
     problem = ngx_http_interlock_names(r, ctx, detail);
     if (problem != IL_P_NONE) {
@@ -73,7 +74,7 @@ ngx_http_interlock_keys(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
 }
 
 
-/* a value; if a JSON variable in it met a bad body, that is the problem */
+/* a value; if a variable in it met a bad body, that is the problem */
 
 static il_problem_e
 ngx_http_interlock_value(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
@@ -81,6 +82,11 @@ ngx_http_interlock_value(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
 {
     if (ngx_http_complex_value(r, cv, value) != NGX_OK) {
         return IL_P_INTERNAL;
+    }
+
+    if (ctx->value_problem != IL_P_NONE) {
+        *detail = ctx->value_detail;
+        return ctx->value_problem;
     }
 
     switch (ctx->json_rc) {

@@ -123,7 +123,12 @@ typedef struct {
     ngx_http_interlock_loc_conf_t  *lcf;        /* of the deciding location */
     ngx_http_interlock_state_e      state;
 
-    il_str_t                        body;       /* raw, in one piece */
+    il_str_t                        body;       /* raw, in one piece: what
+                                                 * is stored and what the
+                                                 * fingerprint is of */
+    il_str_t                        content;    /* what signatures, JSON and
+                                                 * forms are read from: the
+                                                 * body, or it inflated */
     void                           *map;        /* munmap()ed at the end */
     size_t                          map_len;
 
@@ -134,6 +139,8 @@ typedef struct {
     ngx_str_t                       idem;
     u_char                          fp[IL_FP_BYTES];
     il_json_rc_e                    json_rc;    /* worst of the variables */
+    il_problem_e                    value_problem;  /* of other variables */
+    il_str_t                        value_detail;
 
     ngx_http_interlock_id_t         id;
     uint64_t                        owner;      /* 0: no claim is held */

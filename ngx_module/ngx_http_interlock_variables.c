@@ -448,7 +448,7 @@ ngx_http_interlock_json_variable(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    rc = il_json_find(ctx->body, ngx_http_interlock_str(&json[i].pointer),
+    rc = il_json_find(ctx->content, ngx_http_interlock_str(&json[i].pointer),
                       &found);
 
     if (rc != IL_JSON_OK) {

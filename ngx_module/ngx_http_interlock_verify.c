@@ -343,7 +343,7 @@ ngx_http_interlock_verify_request(ngx_http_request_t *r,
     req.alloc = ngx_http_interlock_alloc;
     req.ctx = r;
     req.method = ngx_http_interlock_str(&r->method_name);
-    req.body = ctx->body;
+    req.body = ctx->content;
     req.now = (int64_t) ngx_time();
 
     if (ngx_http_interlock_url(r, verify, &req.url) != NGX_OK) {
