@@ -231,14 +231,79 @@ il_submit_ingress_missing(il_req_t *r)
 }
 
 
+il_problem_e
+il_submit_check(const il_submit_t *s, const char **detail)
+{
+    il_key_rc_e  rc;
+
+    /* "check" is the source of interlock's own jobs */
+
+    if (!il_name_valid(s->source) || !il_name_valid(s->kind)
+        || il_str_eq(s->source, il_cstr("check")))
+    {
+        *detail = "There is no source at this path.";
+        return IL_P_NOT_FOUND;
+    }
+
+    rc = il_key_check(s->work_key);
+    if (rc != IL_KEY_OK) {
+        *detail = il_key_strerror(rc);
+        return rc == IL_KEY_INCOMPLETE ? IL_P_WORK_KEY_INCOMPLETE
+                                       : IL_P_WORK_KEY_INVALID;
+    }
+
+    if (s->idem.len > IL_IDEM_MAX || !il_utf8_valid(s->idem)
+        || il_has_control(s->idem))
+    {
+        *detail = "The idempotency key is too long or has characters that "
+                  "are not allowed.";
+        return IL_P_IDEMPOTENCY_KEY_INVALID;
+    }
+
+    return IL_P_NONE;
+}
+
+
+int
+il_submit_about_request(il_submit_t *s)
+{
+    il_str_t   type;
+    il_req_t  *r = s->r;
+
+    type = il_req_param(r, "CONTENT_TYPE");
+
+    if (type.len > 0 && type.len <= IL_CONTENT_TYPE_MAX
+        && il_utf8_valid(type) && !il_has_control(type))
+    {
+        s->content_type = type;
+    }
+
+    s->mismatch = il_req_param(r, "INTERLOCK_MISMATCH");
+
+    if (!il_str_eq(s->mismatch, il_cstr("first"))) {
+        s->mismatch = il_cstr("reject");
+    }
+
+    s->headers = il_submit_headers(r);
+
+    return s->headers.data == NULL ? -1 : 0;
+}
+
+
 /* The edge says what the request is; here it is only checked for form. */
 
 static void
 il_submit_ingress_go(il_req_t *r)
 {
-    il_str_t      idem, type;
-    il_key_rc_e   rc;
-    il_submit_t  *s;
+    il_str_t       idem;
+    const char    *detail;
+    il_submit_t   *s;
+    il_problem_e   p;
+
+    if (il_submit_is_split(r)) {
+        il_submit_split(r);
+        return;
+    }
 
     s = il_submit_new(r);
     if (s == NULL) {
@@ -249,56 +314,20 @@ il_submit_ingress_go(il_req_t *r)
     s->kind = il_req_param(r, "INTERLOCK_KIND");
     s->work_key = il_req_param(r, "INTERLOCK_WORK_KEY");
 
-    /* "check" is the source of interlock's own jobs */
-
-    if (!il_name_valid(s->source) || !il_name_valid(s->kind)
-        || il_str_eq(s->source, il_cstr("check")))
-    {
-        il_submit_ingress_missing(r);
-        return;
-    }
-
-    rc = il_key_check(s->work_key);
-    if (rc != IL_KEY_OK) {
-        il_req_problem(r, rc == IL_KEY_INCOMPLETE ? IL_P_WORK_KEY_INCOMPLETE
-                                                  : IL_P_WORK_KEY_INVALID,
-                       il_key_strerror(rc));
-        return;
-    }
-
     idem = il_req_param(r, "INTERLOCK_IDEMPOTENCY_KEY");
-
     if (idem.len > 0) {
-        if (idem.len > IL_IDEM_MAX || !il_utf8_valid(idem)
-            || il_has_control(idem))
-        {
-            il_req_problem(r, IL_P_IDEMPOTENCY_KEY_INVALID, "The idempotency "
-                           "key is too long or has characters that are not "
-                           "allowed.");
-            return;
-        }
-
         s->idem = idem;
     }
 
-    s->mismatch = il_req_param(r, "INTERLOCK_MISMATCH");
-
-    if (!il_str_eq(s->mismatch, il_cstr("first"))) {
-        s->mismatch = il_cstr("reject");
-    }
-
-    type = il_req_param(r, "CONTENT_TYPE");
-
-    if (type.len > 0 && type.len <= IL_CONTENT_TYPE_MAX
-        && il_utf8_valid(type) && !il_has_control(type))
-    {
-        s->content_type = type;
+    p = il_submit_check(s, &detail);
+    if (p != IL_P_NONE) {
+        il_req_problem(r, p, detail);
+        return;
     }
 
     s->payload = il_buf_str(&r->body);
 
-    s->headers = il_submit_headers(r);
-    if (s->headers.data == NULL) {
+    if (il_submit_about_request(s) != 0) {
         il_req_internal(r);
         return;
     }
@@ -329,8 +358,9 @@ il_submit_ingress(il_req_t *r)
 {
     if (il_req_param(r, "INTERLOCK_TENANT").len == 0
         || il_req_param(r, "INTERLOCK_SOURCE").len == 0
-        || il_req_param(r, "INTERLOCK_KIND").len == 0
-        || il_req_param(r, "INTERLOCK_WORK_KEY").len == 0)
+        || (!il_submit_is_split(r)
+            && (il_req_param(r, "INTERLOCK_KIND").len == 0
+                || il_req_param(r, "INTERLOCK_WORK_KEY").len == 0)))
     {
         il_submit_ingress_missing(r);
         return;

@@ -1,10 +1,9 @@
 /*
- * submit_batch.c: POST /v1/jobs:batch.
+ * submit_batch.c: several submissions in one request, and POST /v1/jobs:batch.
  *
  * Each row is a submission of its own in the lane, beside those of other
  * requests, with its own decision and its own failure; they are queued
- * together and in order.  The last row that has its answer answers the
- * request, whatever thread that is.
+ * together and in order.
  */
 
 #include <stdio.h>
@@ -17,12 +16,44 @@
 #define IL_BATCH_ROWS  500
 
 
-struct il_batch_s {
-    il_req_t     *r;
-    il_submit_t  *rows;
-    size_t        n;
-    size_t        left;            /* rows without an answer; atomic */
-};
+il_batch_t *
+il_batch_new(il_req_t *r, size_t n, void (*answer)(il_batch_t *b))
+{
+    size_t       i;
+    il_batch_t  *b;
+
+    b = il_pool_get(&r->pool, sizeof(il_batch_t));
+
+    if (b != NULL) {
+        b->rows = il_pool_get(&r->pool, (n + 1) * sizeof(il_submit_t));
+    }
+
+    if (b == NULL || b->rows == NULL) {
+        il_req_internal(r);
+        return NULL;
+    }
+
+    b->r = r;
+    b->n = n;
+    b->answer = answer;
+    b->tail = &b->first;
+
+    for (i = 0; i < n; i++) {
+        il_submit_init(&b->rows[i], r);
+        b->rows[i].batch = b;
+    }
+
+    return b;
+}
+
+
+void
+il_batch_add(il_batch_t *b, il_submit_t *s)
+{
+    *b->tail = &s->item;
+    b->tail = &s->item.next;
+    b->queued++;
+}
 
 
 static void
@@ -36,15 +67,40 @@ il_batch_free(il_batch_t *b)
 }
 
 
-static void
-il_batch_answer(il_batch_t *b)
+void
+il_batch_go(il_batch_t *b)
 {
-    size_t     i;
     il_req_t  *r = b->r;
-    il_buf_t  *out;
 
-    out = il_req_json(r, 200);
-    il_buf_puts(out, "{\"items\":[");
+    if (b->queued == 0) {
+        b->answer(b);
+        return;
+    }
+
+    b->left = b->queued;
+
+    if (il_lane_put_all(&il_srv.submit, b->first, b->queued) != 0) {
+        il_batch_free(b);
+        il_req_unavailable(r);
+    }
+}
+
+
+void
+il_batch_done(il_submit_t *s)
+{
+    il_batch_t  *b = s->batch;
+
+    if (__atomic_sub_fetch(&b->left, 1, __ATOMIC_ACQ_REL) == 0) {
+        b->answer(b);
+    }
+}
+
+
+void
+il_batch_items(il_batch_t *b, il_buf_t *out)
+{
+    size_t  i;
 
     for (i = 0; i < b->n; i++) {
         il_buf_puts(out, i == 0 ? "" : ",");
@@ -55,20 +111,21 @@ il_batch_answer(il_batch_t *b)
         }
     }
 
-    il_buf_puts(out, "]}");
     il_batch_free(b);
-    il_req_done(r);
 }
 
 
-void
-il_batch_done(il_submit_t *s)
+static void
+il_batch_answer(il_batch_t *b)
 {
-    il_batch_t  *b = s->batch;
+    il_req_t  *r = b->r;
+    il_buf_t  *out;
 
-    if (__atomic_sub_fetch(&b->left, 1, __ATOMIC_ACQ_REL) == 0) {
-        il_batch_answer(b);
-    }
+    out = il_req_json(r, 200);
+    il_buf_puts(out, "{\"items\":[");
+    il_batch_items(b, out);
+    il_buf_puts(out, "]}");
+    il_req_done(r);
 }
 
 
@@ -130,47 +187,25 @@ il_batch_count(il_json_value_t jobs)
 
 
 static void
-il_batch_queue(il_batch_t *b, il_json_value_t jobs)
+il_batch_read(il_batch_t *b, il_json_value_t jobs)
 {
-    size_t            i, n, pos;
-    il_req_t         *r = b->r;
+    size_t            i, pos;
     il_str_t          name;
-    il_item_t        *first, **tail;
     il_submit_t      *s;
     il_json_value_t   value;
 
-    n = 0;
     pos = 0;
-    first = NULL;
-    tail = &first;
 
     for (i = 0; il_json_next(jobs, &pos, &name, &value); i++) {
         s = &b->rows[i];
-        il_submit_init(s, r);
-        s->batch = b;
 
-        if (il_batch_row(r, value, i, s) != 0) {
-            continue;
+        if (il_batch_row(b->r, value, i, s) == 0) {
+            il_submit_ready(s, value.raw);
+            il_batch_add(b, s);
         }
-
-        il_submit_ready(s, value.raw);
-
-        *tail = &s->item;
-        tail = &s->item.next;
-        n++;
     }
 
-    if (n == 0) {
-        il_batch_answer(b);
-        return;
-    }
-
-    b->left = n;
-
-    if (il_lane_put_all(&il_srv.submit, first, n) != 0) {
-        il_batch_free(b);
-        il_req_unavailable(r);
-    }
+    il_batch_go(b);
 }
 
 
@@ -204,19 +239,8 @@ il_submit_jobs(il_req_t *r)
         return;
     }
 
-    b = il_pool_get(&r->pool, sizeof(il_batch_t));
-
+    b = il_batch_new(r, (size_t) n, il_batch_answer);
     if (b != NULL) {
-        b->r = r;
-        b->n = (size_t) n;
-        b->rows = il_pool_get(&r->pool, (size_t) (n + 1)
-                                        * sizeof(il_submit_t));
+        il_batch_read(b, in.value);
     }
-
-    if (b == NULL || b->rows == NULL) {
-        il_req_internal(r);
-        return;
-    }
-
-    il_batch_queue(b, in.value);
 }

@@ -195,6 +195,7 @@ il_submit_refuse(il_submit_t *s, const il_db_result_t *res, size_t row,
             il_req_header(r, "Retry-After", il_cstr(seconds));
 
         } else {
+            s->retry_after = after;
             il_buf_puts(&extra, extra.len == 0 ? "\"retry_after\":"
                                                : ",\"retry_after\":");
             il_buf_puts(&extra, seconds);
@@ -210,6 +211,9 @@ il_submit_refuse(il_submit_t *s, const il_db_result_t *res, size_t row,
                             il_buf_str(&extra));
 
     } else {
+        s->problem = p;
+        s->code = il_problem_status(p);
+        s->decision = il_decision_find(decision);
         il_req_problem_text(&s->out, p, il_db_cell(res, row, c->detail),
                             il_buf_str(&extra));
         il_batch_done(s);
@@ -320,6 +324,10 @@ il_submit_respond_row(il_submit_t *s, const il_answer_t *a, int code,
 {
     il_buf_t  text;
 
+    s->code = code;
+    s->replayed = replayed;
+    s->decision = replayed ? IL_D_DUPLICATE : a->decision;
+
     memset(&text, 0, sizeof(text));
     il_submit_body(&text, a);
 
@@ -420,6 +428,8 @@ il_submit_fail(il_item_t *item, il_problem_e p)
         return;
     }
 
+    s->problem = p;
+    s->code = il_problem_status(p);
     il_req_problem_text(&s->out, p, il_cstr(p == IL_P_UNAVAILABLE
                         ? "This job could not be stored now. Send it again."
                         : "This job could not be stored; the server's log "
