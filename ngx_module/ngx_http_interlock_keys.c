@@ -44,7 +44,8 @@ il_problem_e
 ngx_http_interlock_keys(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
     il_str_t *detail)
 {
-    il_problem_e  problem;
+    il_str_t      idem_detail;
+    il_problem_e  problem, idem_problem;
 
     ctx->json_rc = IL_JSON_OK;
     ctx->value_problem = IL_P_NONE;
@@ -54,6 +55,19 @@ ngx_http_interlock_keys(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
         return problem;
     }
 
+    /*
+     * The idempotency key comes first, so that it may be a part of the work
+     * key: a request that is work of its own.  What is wrong with the work
+     * key is said first all the same.
+     */
+
+    idem_problem = IL_P_NONE;
+    idem_detail = il_str(NULL, 0);
+
+    if (ctx->lcf->idem) {
+        idem_problem = ngx_http_interlock_idem(r, ctx, &idem_detail);
+    }
+
     if (ctx->lcf->work_key) {
         problem = ngx_http_interlock_build_work_key(r, ctx, detail);
         if (problem != IL_P_NONE) {
@@ -61,11 +75,9 @@ ngx_http_interlock_keys(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
         }
     }
 
-    if (ctx->lcf->idem) {
-        problem = ngx_http_interlock_idem(r, ctx, detail);
-        if (problem != IL_P_NONE) {
-            return problem;
-        }
+    if (idem_problem != IL_P_NONE) {
+        *detail = idem_detail;
+        return idem_problem;
     }
 
     ngx_http_interlock_fingerprint(r, ctx);

@@ -37,6 +37,8 @@ my $t = Interlock::Nginx->new(
         location /global { $pass $id interlock_work_key global "nightly run"; }
         location /body { $pass interlock_idempotency_key "" body; }
         location /orbody { $pass interlock_idempotency_key \$http_x_id body; }
+        location /own { $pass interlock_idempotency_key \$http_x_id body;
+            interlock_work_key own \$interlock_idempotency_key; }
         location /mapped { $pass interlock_idempotency_key \$mapped; }
         location /names { $pass $id interlock_tenant \$http_x_tenant;
             interlock_kind \$http_x_kind; }
@@ -158,6 +160,15 @@ like(($t->seen)[-1]{params}{INTERLOCK_IDEMPOTENCY_KEY}, qr/^[0-9a-f]{64}$/,
     'body: a digest');
 $res = post('/body', '');
 is(post('/body', '')->{body}, $res->{body}, 'body: the empty one');
+
+# a request that is work of its own
+key('own', 'own:abc', '/own', 'x', 'X-Id' => 'abc');
+is(post('/own', 'own body', 'X-Id' => '')->{status}, 202, 'own: by its body');
+like(($t->seen)[-1]{params}{INTERLOCK_WORK_KEY}, qr/^own:[0-9a-f]{64}$/,
+    'own: a digest');
+is(($t->seen)[-1]{params}{INTERLOCK_WORK_KEY}, 'own:'
+    . ($t->seen)[-1]{params}{INTERLOCK_IDEMPOTENCY_KEY}, 'own: the same one');
+bad('own: a bad key', 'work-key-incomplete', '/own', 'x', 'X-Id' => '"abc');
 
 # names
 is(post('/names', '', 'X-Tenant' => 't', 'X-Kind' => 'k')->{status}, 202,

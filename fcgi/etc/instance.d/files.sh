@@ -4,7 +4,7 @@ create()
 {
     umask 077
     mkdir -p "$DIR" || die "cannot make $DIR"
-    for dir in tokens secrets check-secrets alert-secrets keys log tmp local \
+    for dir in tokens secrets senders check-secrets alert-secrets keys log tmp local \
         pids kinds effect-kinds schedules
     do
         mkdir -p "$DIR/$dir" || die "cannot make $DIR/$dir"
@@ -16,6 +16,22 @@ create()
     secret standard "whsec_$(random_base64 24)"
     secret token "$(random_hex 20)"
     secret hmac "$(random_hex 20)"
+    secret slack "$(random_hex 16)"
+    secret shopify "shpss_$(random_hex 16)"
+    secret meta "$(random_hex 16)"
+    secret meta-verify-token "$(random_hex 16)"
+    secret square "$(random_text 22)"
+    secret paddle "pdl_ntfset_$(random_text 26)_$(random_text 32)"
+    secret linear "lin_wh_$(random_text 40)"
+    secret zoom "$(random_text 22)"
+    secret hubspot "$(cat /proc/sys/kernel/random/uuid)"
+    secret twilio "$(random_hex 16)"
+    secret intercom "$(cat /proc/sys/kernel/random/uuid)"
+    secret mailgun "$(random_hex 16)"
+    secret adyen "$(random_hex 32 | tr a-f A-F)"
+    secret gitlab "$(random_text 20)"
+    secret x "$(random_text 50)"
+    public_key discord ed25519
 
     if [ ! -d "$DIR/pg" ]; then
         rm -rf "$DIR/pg.new"
@@ -36,6 +52,36 @@ random_hex()
 random_base64()
 {
     head -c "$1" /dev/urandom | base64
+}
+
+# random_text N: that many letters and digits
+random_text()
+{
+    head -c $(($1 * 4 + 64)) /dev/urandom | base64 -w 0 | tr -d '+/=' \
+        | head -c "$1"
+}
+
+# public_key NAME KIND: for providers that sign with a key of their own.  The
+# public half, in the provider's form, is what nginx knows; the other one is in
+# senders/, to sign with here until the provider's takes its place.
+public_key()
+{
+    [ ! -s "$DIR/secrets/$1" ] || return 0
+    key=$DIR/senders/$1.pem
+
+    case $2 in
+    ed25519)
+        openssl genpkey -algorithm ed25519 -out "$key" 2>/dev/null \
+            && public=$(openssl pkey -in "$key" -pubout -outform DER \
+                | tail -c 32 | od -A n -t x1 | tr -d ' \n') ;;
+    p256)
+        openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 \
+            -out "$key" 2>/dev/null \
+            && public=$(openssl pkey -in "$key" -pubout -outform DER \
+                | base64 -w 0) ;;
+    esac || die "cannot make a key for $1"
+
+    secret "$1" "$public"
 }
 
 secret()
@@ -135,6 +181,13 @@ END
     for file in nginx-main nginx-http nginx-server; do
         touch "$DIR/local/$file.conf"
     done
+    render_nginx sources.conf
+    render_nginx nginx.conf
+}
+
+# render_nginx NAME: fcgi/etc/NAME.in with its @VARIABLES@ filled in.
+render_nginx()
+{
     PORT=$PORT PROVIDER=$((PORT + 1)) DIR=$DIR BUILD=$build TREE=$tree SOCK=$sock FILES=$files \
         CONNECTIONS=$connections awk '
         {
@@ -145,6 +198,6 @@ END
                 $0 = substr($0, RSTART + RLENGTH)
             }
             print out $0
-        }' "$tree/fcgi/etc/nginx.conf.in" >"$DIR/nginx.conf.new"
-    mv -f "$DIR/nginx.conf.new" "$DIR/nginx.conf"
+        }' "$tree/fcgi/etc/$1.in" >"$DIR/$1.new"
+    mv -f "$DIR/$1.new" "$DIR/$1"
 }
