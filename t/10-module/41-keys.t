@@ -191,7 +191,7 @@ my @log = split /\n/, $t->slurp('logs/access.log');
 like($log[0], qr/^\/log\?x=1\|demo\|s\|k\|w:x\|l\|[0-9a-f]{64}\|$job\|x\|-\|reject$/,
     'log: first');
 is($log[1], $log[0], 'log: again, the same values');
-like($log[2], qr/^\/log\?x=2\|demo\|s\|k\|-\|-\|-\|-\|-\|-\|-$/,
+like($log[2], qr/^\/log\?x=2\|demo\|s\|k\|-\|m\|-\|-\|-\|-\|-$/,
     'log: refused, what was known');
 
 # fingerprint: method, source, URI, body
