@@ -43,7 +43,9 @@ like($out, qr/runs already/, 'and says that it runs');
 
 my %files = map { $_ => Interlock::Test::slurp("$dir/$_") }
     (map { "tokens/$_" } qw(submit worker operator auditor)),
-    (map { "secrets/$_" } qw(github stripe standard token hmac));
+    (map { "secrets/$_" } qw(github stripe standard token hmac slack shopify
+        meta meta-verify-token discord square paddle linear zoom hubspot twilio
+        intercom mailgun adyen gitlab x));
 my $seed = (glob "$dir/keys/*.seed")[0];
 ok($seed && -s $seed, 'there is a signing key');
 
@@ -54,6 +56,12 @@ for my $file (sort keys %files) {
 like($files{'secrets/stripe'}, qr/^whsec_/, "Stripe's form");
 like($files{'secrets/standard'}, qr{^whsec_[A-Za-z0-9+/]{32}$},
     "Standard Webhooks' form");
+like($files{'secrets/adyen'}, qr/^[0-9A-F]{64}$/, "Adyen's form");
+like($files{'secrets/discord'}, qr/^[0-9a-f]{64}$/, "Discord's form");
+like($files{'secrets/paddle'}, qr/^pdl_ntfset_[A-Za-z0-9]{26}_[A-Za-z0-9]{32}$/,
+    "Paddle's form");
+is((stat "$dir/senders/discord.pem")[2] & 07777, 0600,
+    "the sender's half of a key pair is its owner's alone");
 
 # Who runs it
 
