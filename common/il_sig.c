@@ -1,36 +1,112 @@
 /*
- * il_sig.c: the table of webhook signature schemes, and their configuration.
+ * il_sig.c: the table of webhook signature schemes, and the one way to them.
  */
 
-#include <stdio.h>
-
 #include "il_sig_int.h"
-#include "il_time.h"
 
 
-/* A new scheme is one row here and one function in il_sig_schemes.c. */
+/*
+ * A new scheme is one row here and one function in the file of its kind: in
+ * order of name, what all senders may use at the end.
+ */
+
+#define IL_SIG_TIMED  IL_SIG_ARG_TOLERANCE, IL_SIG_TOLERANCE
+#define IL_SIG_PLAIN  0, IL_SIG_TOLERANCE
 
 const il_sig_scheme_t  il_sig_schemes[] = {
 
-    { il_string("github"), 1,
-      0,
+    { il_string("adyen"), IL_SIG_PROVIDER,
+      IL_SIG_PLAIN, NULL,
+      il_sig_secret_hex, il_sig_adyen },
+
+    { il_string("discord"), IL_SIG_PROVIDER,
+      IL_SIG_TIMED, NULL,
+      il_sig_secret_ed25519, il_sig_discord },
+
+    { il_string("github"), IL_SIG_PROVIDER,
+      IL_SIG_PLAIN, NULL,
       il_sig_secret_text, il_sig_github },
 
-    { il_string("stripe"), 1,
-      IL_SIG_ARG_TOLERANCE,
-      il_sig_secret_text, il_sig_stripe },
+    { il_string("gitlab"), IL_SIG_PROVIDER|IL_SIG_SENDS_SECRET,
+      IL_SIG_TIMED, "x-gitlab-token",
+      il_sig_secret_gitlab, il_sig_gitlab },
 
-    { il_string("standard"), 1,
-      IL_SIG_ARG_TOLERANCE,
+    { il_string("hubspot"), IL_SIG_PROVIDER|IL_SIG_URL,
+      IL_SIG_TIMED, NULL,
+      il_sig_secret_text, il_sig_hubspot },
+
+    { il_string("intercom"), IL_SIG_PROVIDER,
+      IL_SIG_PLAIN, NULL,
+      il_sig_secret_text, il_sig_intercom },
+
+    { il_string("linear"), IL_SIG_PROVIDER,
+      IL_SIG_ARG_TOLERANCE, IL_SIG_TOLERANCE_LINEAR, NULL,
+      il_sig_secret_text, il_sig_linear },
+
+    { il_string("mailgun"), IL_SIG_PROVIDER,
+      IL_SIG_TIMED, NULL,
+      il_sig_secret_text, il_sig_mailgun },
+
+    { il_string("meta"), IL_SIG_PROVIDER,
+      IL_SIG_PLAIN, NULL,
+      il_sig_secret_text, il_sig_meta },
+
+    { il_string("paddle"), IL_SIG_PROVIDER,
+      IL_SIG_TIMED, NULL,
+      il_sig_secret_text, il_sig_paddle },
+
+    { il_string("paypal"), IL_SIG_PROVIDER|IL_SIG_BACKEND,
+      IL_SIG_TIMED, NULL,
+      il_sig_secret_text, NULL },
+
+    { il_string("sendgrid"), IL_SIG_PROVIDER|IL_SIG_BACKEND,
+      IL_SIG_TIMED, NULL,
+      il_sig_secret_text, NULL },
+
+    { il_string("shopify"), IL_SIG_PROVIDER,
+      IL_SIG_PLAIN, NULL,
+      il_sig_secret_text, il_sig_shopify },
+
+    { il_string("slack"), IL_SIG_PROVIDER,
+      IL_SIG_TIMED, NULL,
+      il_sig_secret_text, il_sig_slack },
+
+    { il_string("sns"), IL_SIG_PROVIDER|IL_SIG_BACKEND,
+      IL_SIG_PLAIN, NULL,
+      il_sig_secret_text, NULL },
+
+    { il_string("square"), IL_SIG_PROVIDER|IL_SIG_URL,
+      IL_SIG_PLAIN, NULL,
+      il_sig_secret_text, il_sig_square },
+
+    { il_string("standard"), IL_SIG_PROVIDER,
+      IL_SIG_TIMED, NULL,
       il_sig_secret_standard, il_sig_standard },
 
-    { il_string("token"), 0,
-      IL_SIG_ARG_HEADER|IL_SIG_ARG_PREFIX,
+    { il_string("stripe"), IL_SIG_PROVIDER,
+      IL_SIG_TIMED, NULL,
+      il_sig_secret_text, il_sig_stripe },
+
+    { il_string("twilio"), IL_SIG_PROVIDER|IL_SIG_URL,
+      IL_SIG_PLAIN, NULL,
+      il_sig_secret_text, il_sig_twilio },
+
+    { il_string("x"), IL_SIG_PROVIDER,
+      IL_SIG_PLAIN, NULL,
+      il_sig_secret_text, il_sig_x },
+
+    { il_string("zoom"), IL_SIG_PROVIDER,
+      IL_SIG_TIMED, NULL,
+      il_sig_secret_text, il_sig_zoom },
+
+    { il_string("token"), IL_SIG_SENDS_SECRET,
+      IL_SIG_ARG_HEADER|IL_SIG_ARG_PREFIX, IL_SIG_TOLERANCE, NULL,
       il_sig_secret_text, il_sig_token },
 
     { il_string("hmac"), 0,
       IL_SIG_ARG_HEADER|IL_SIG_ARG_PREFIX|IL_SIG_ARG_ALGORITHM
       |IL_SIG_ARG_ENCODING|IL_SIG_ARG_SIGNED|IL_SIG_ARG_TOLERANCE,
+      IL_SIG_TOLERANCE, NULL,
       il_sig_secret_text, il_sig_hmac },
 };
 
@@ -56,287 +132,15 @@ il_sig_strwhy(il_sig_why_e why)
         return "the timestamp is too old";
     case IL_SIG_WHY_IN_FUTURE:
         return "the timestamp is in the future";
+    case IL_SIG_WHY_BODY:
+        return "the body is not one that the scheme signs";
+    case IL_SIG_WHY_NO_URL:
+        return "the public URL is not known: url= is missing";
+    case IL_SIG_WHY_BACKEND:
+        return "the scheme is verified by interlockd";
     }
 
     return "unknown";
-}
-
-
-/* Values in messages are cut and shown without control characters, as they
- * end up in logs and on terminals. */
-
-static void
-il_sig_error(char *err, size_t cap, const char *text, il_str_t value)
-{
-    char    shown[65];
-    size_t  i, n;
-
-    n = value.len < sizeof(shown) - 1 ? value.len : sizeof(shown) - 1;
-
-    for (i = 0; i < n; i++) {
-        shown[i] = value.data[i] >= 0x20 && value.data[i] < 0x7f
-                   ? value.data[i] : '?';
-    }
-
-    shown[n] = '\0';
-
-    if (value.data == NULL) {
-        (void) snprintf(err, cap, "%s", text);
-        return;
-    }
-
-    (void) snprintf(err, cap, "%s \"%s\"", text, shown);
-}
-
-
-int
-il_sig_conf_init(il_sig_conf_t *conf, il_str_t scheme, char *err, size_t cap)
-{
-    char    text[IL_SIG_ERR_CAP];
-    int     n;
-    size_t  i, used;
-
-    memset(conf, 0, sizeof(*conf));
-
-    conf->tolerance = IL_SIG_TOLERANCE;
-    conf->signed_template = il_cstr("{body}");
-
-    used = 0;
-    text[0] = '\0';
-
-    for (i = 0; i < il_sig_nschemes; i++) {
-        if (il_str_eq(il_sig_schemes[i].name, scheme)) {
-            conf->scheme = &il_sig_schemes[i];
-            return 0;
-        }
-
-        n = snprintf(text + used, sizeof(text) - used, "%s%s",
-                     i == 0 ? "" : ", ", il_sig_schemes[i].name.data);
-
-        if (n > 0 && (size_t) n < sizeof(text) - used) {
-            used += (size_t) n;
-        }
-    }
-
-    (void) snprintf(err, cap, "unknown signature scheme \"%.*s\", known are: "
-                    "%s", (int) (scheme.len < 64 ? scheme.len : 64),
-                    scheme.len == 0 ? "" : scheme.data, text);
-
-    return -1;
-}
-
-
-static int
-il_sig_parse_tolerance(il_str_t value, int64_t *seconds)
-{
-    int64_t  n, unit;
-
-    unit = 1;
-
-    if (value.len > 1) {
-        switch (value.data[value.len - 1]) {
-        case 's':
-            value.len--;
-            break;
-        case 'm':
-            unit = 60;
-            value.len--;
-            break;
-        case 'h':
-            unit = 3600;
-            value.len--;
-            break;
-        default:
-            break;
-        }
-    }
-
-    if (il_digits_parse(value, 5, &n) != 0) {
-        return -1;
-    }
-
-    n *= unit;
-
-    /* There is no way to turn the check off. */
-
-    if (n < 1 || n > 86400) {
-        return -1;
-    }
-
-    *seconds = n;
-
-    return 0;
-}
-
-
-typedef struct {
-    il_str_t  name;
-    unsigned  arg;
-} il_sig_arg_t;
-
-
-static const il_sig_arg_t  il_sig_args[] = {
-    { il_string("tolerance"), IL_SIG_ARG_TOLERANCE },
-    { il_string("header"), IL_SIG_ARG_HEADER },
-    { il_string("prefix"), IL_SIG_ARG_PREFIX },
-    { il_string("algorithm"), IL_SIG_ARG_ALGORITHM },
-    { il_string("encoding"), IL_SIG_ARG_ENCODING },
-    { il_string("signed"), IL_SIG_ARG_SIGNED },
-};
-
-
-static unsigned
-il_sig_arg_find(il_str_t name)
-{
-    size_t  i;
-
-    for (i = 0; i < sizeof(il_sig_args) / sizeof(il_sig_args[0]); i++) {
-        if (il_str_eq(il_sig_args[i].name, name)) {
-            return il_sig_args[i].arg;
-        }
-    }
-
-    return 0;
-}
-
-
-static int
-il_sig_arg_algorithm(il_sig_conf_t *conf, il_str_t value)
-{
-    if (il_str_eq(value, il_cstr("sha256"))) {
-        conf->algorithm = IL_SIG_SHA256;
-
-    } else if (il_str_eq(value, il_cstr("sha512"))) {
-        conf->algorithm = IL_SIG_SHA512;
-
-    } else if (il_str_eq(value, il_cstr("sha1"))) {
-        conf->algorithm = IL_SIG_SHA1;
-
-    } else {
-        return -1;
-    }
-
-    return 0;
-}
-
-
-static int
-il_sig_arg_encoding(il_sig_conf_t *conf, il_str_t value)
-{
-    if (il_str_eq(value, il_cstr("hex"))) {
-        conf->encoding = IL_SIG_HEX;
-
-    } else if (il_str_eq(value, il_cstr("base64"))) {
-        conf->encoding = IL_SIG_BASE64;
-
-    } else {
-        return -1;
-    }
-
-    return 0;
-}
-
-
-int
-il_sig_conf_arg(il_sig_conf_t *conf, il_str_t name, il_str_t value, char *err,
-    size_t cap)
-{
-    unsigned     arg;
-    const char  *wrong;
-
-    arg = il_sig_arg_find(name);
-
-    if ((arg & conf->scheme->args) == 0) {
-        (void) snprintf(err, cap, "scheme \"%s\" has no argument \"%.*s\"",
-                        conf->scheme->name.data,
-                        (int) (name.len < 64 ? name.len : 64),
-                        name.len == 0 ? "" : name.data);
-        return -1;
-    }
-
-    wrong = NULL;
-
-    switch (arg) {
-
-    case IL_SIG_ARG_TOLERANCE:
-        if (il_sig_parse_tolerance(value, &conf->tolerance) != 0) {
-            wrong = "tolerance must be from 1s to 24h, not";
-        }
-
-        break;
-
-    case IL_SIG_ARG_HEADER:
-        if (il_sig_header_name(conf->header, sizeof(conf->header), value)
-            != 0)
-        {
-            wrong = "invalid header name";
-        }
-
-        break;
-
-    case IL_SIG_ARG_PREFIX:
-        conf->prefix = value;
-        break;
-
-    case IL_SIG_ARG_ALGORITHM:
-        if (il_sig_arg_algorithm(conf, value) != 0) {
-            wrong = "algorithm must be sha256, sha512 or sha1, not";
-        }
-
-        break;
-
-    case IL_SIG_ARG_ENCODING:
-        if (il_sig_arg_encoding(conf, value) != 0) {
-            wrong = "encoding must be hex or base64, not";
-        }
-
-        break;
-
-    case IL_SIG_ARG_SIGNED:
-        wrong = il_sig_template_check(value);
-
-        if (wrong == NULL) {
-            conf->signed_template = value;
-        }
-
-        break;
-
-    default:
-        break;
-    }
-
-    if (wrong != NULL) {
-        il_sig_error(err, cap, wrong, value);
-        return -1;
-    }
-
-    return 0;
-}
-
-
-int
-il_sig_conf_done(const il_sig_conf_t *conf, char *err, size_t cap)
-{
-    if (conf->nsecrets == 0) {
-        il_sig_error(err, cap, "no secret for scheme", conf->scheme->name);
-        return -1;
-    }
-
-    if ((conf->scheme->args & IL_SIG_ARG_HEADER) && conf->header[0] == '\0') {
-        il_sig_error(err, cap, "header= is missing for scheme",
-                     conf->scheme->name);
-        return -1;
-    }
-
-    return 0;
-}
-
-
-void
-il_sig_conf_wipe(il_sig_conf_t *conf)
-{
-    sodium_memzero(conf->secrets, sizeof(conf->secrets));
-    conf->nsecrets = 0;
 }
 
 
@@ -346,10 +150,19 @@ il_sig_verify(const il_sig_conf_t *conf, const il_sig_request_t *req,
 {
     il_sig_why_e  w;
 
-    /* No secret: nothing may pass, whatever a scheme would make of it. */
+    if (conf->scheme->verify == NULL) {
+        w = IL_SIG_WHY_BACKEND;
 
-    w = conf->nsecrets == 0 ? IL_SIG_WHY_MISMATCH
-                            : conf->scheme->verify(conf, req);
+    } else if (conf->nsecrets == 0) {
+        /* nothing may pass, whatever a scheme would make of it */
+        w = IL_SIG_WHY_MISMATCH;
+
+    } else if ((conf->scheme->flags & IL_SIG_URL) && req->url.len == 0) {
+        w = IL_SIG_WHY_NO_URL;
+
+    } else {
+        w = conf->scheme->verify(conf, req);
+    }
 
     if (why != NULL) {
         *why = w;
@@ -367,6 +180,9 @@ il_sig_verify(const il_sig_conf_t *conf, const il_sig_request_t *req,
     case IL_SIG_WHY_REPEATED_HEADER:
     case IL_SIG_WHY_MALFORMED:
     case IL_SIG_WHY_MISMATCH:
+    case IL_SIG_WHY_BODY:
+    case IL_SIG_WHY_NO_URL:
+    case IL_SIG_WHY_BACKEND:
         break;
     }
 
@@ -384,12 +200,26 @@ il_sig_scheme_name(const il_sig_scheme_t *scheme)
 int
 il_sig_scheme_is_provider(const il_sig_scheme_t *scheme)
 {
-    return scheme->provider;
+    return (scheme->flags & IL_SIG_PROVIDER) != 0;
+}
+
+
+int
+il_sig_scheme_url(const il_sig_scheme_t *scheme)
+{
+    return (scheme->flags & IL_SIG_URL) != 0;
+}
+
+
+int
+il_sig_scheme_backend(const il_sig_scheme_t *scheme)
+{
+    return (scheme->flags & IL_SIG_BACKEND) != 0;
 }
 
 
 int
 il_sig_scheme_sends_secret(const il_sig_scheme_t *scheme)
 {
-    return scheme->verify == il_sig_token;
+    return (scheme->flags & IL_SIG_SENDS_SECRET) != 0;
 }

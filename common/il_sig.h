@@ -17,7 +17,7 @@
 
 #define IL_SIG_SECRETS_MAX   8
 #define IL_SIG_SECRET_BYTES  512      /* one decoded secret */
-#define IL_SIG_ERR_CAP       256
+#define IL_SIG_ERR_CAP       512
 
 /* Signatures that one header may list; more are refused as malformed, not
  * ignored.  The bound for v1a is lower, because each of them is checked over
@@ -39,7 +39,12 @@ typedef enum {
     IL_SIG_WHY_MALFORMED,             /* the header does not parse */
     IL_SIG_WHY_MISMATCH,              /* well-formed, no secret fits */
     IL_SIG_WHY_TOO_OLD,
-    IL_SIG_WHY_IN_FUTURE
+    IL_SIG_WHY_IN_FUTURE,
+    IL_SIG_WHY_BODY,                  /* the body is not what the scheme
+                                         signs, or has no signature in it */
+    IL_SIG_WHY_NO_URL,                /* the scheme signs the public URL, and
+                                         it is not known */
+    IL_SIG_WHY_BACKEND                /* only interlockd verifies it */
 } il_sig_why_e;
 
 const char *il_sig_strwhy(il_sig_why_e why);
@@ -49,9 +54,10 @@ const char *il_sig_strwhy(il_sig_why_e why);
 typedef il_str_t (*il_sig_header_pt)(void *ctx, const char *lowcase_name,
     size_t *count);
 
-/* n bytes of scratch memory, or NULL.  They stay the caller's, who releases
- * them after il_sig_verify has returned (a request pool, an arena): there is
- * no call to free them.  Called at most once per il_sig_verify. */
+/* n bytes of scratch memory, or NULL.  They are aligned for any object and
+ * stay the caller's, who releases them after il_sig_verify has returned (a
+ * request pool, an arena): there is no call to free them.  Called at most
+ * once per il_sig_verify. */
 typedef void *(*il_sig_alloc_pt)(void *ctx, size_t n);
 
 /* Set what is not used to zero: memset() the whole first. */
@@ -59,15 +65,18 @@ typedef struct {
     il_sig_header_pt  header;
     void             *ctx;            /* for header and alloc */
     il_str_t          method;
-    il_str_t          url;            /* public URL, for URL-signed schemes */
+    il_str_t          url;            /* public URL as it was requested, for
+                                         schemes that sign it (see
+                                         il_sig_scheme_url) and {url} */
     il_str_t          body;           /* raw, one piece */
     int64_t           now;            /* Unix seconds */
 
     /*
-     * Only asked for `standard` v1a: Ed25519 goes over id, timestamp and
-     * body in one piece, so it needs body.len plus a little.  It is called
-     * when a v1a signature meets a whpk_ key and not otherwise.  NULL, or an
-     * answer of NULL: v1a is refused as malformed.
+     * Only asked for where the signed bytes must be put together: Ed25519
+     * (`discord`, v1a of `standard`) goes over timestamp and body in one
+     * piece and needs body.len plus a little; `twilio` sorts the form and
+     * needs body.len plus 32 bytes a field.  NULL, or an answer of NULL: the
+     * request is refused as malformed.
      */
     il_sig_alloc_pt   alloc;
 } il_sig_request_t;
@@ -83,15 +92,24 @@ typedef struct {
 typedef enum { IL_SIG_SHA256 = 0, IL_SIG_SHA512, IL_SIG_SHA1 } il_sig_alg_e;
 typedef enum { IL_SIG_HEX = 0, IL_SIG_BASE64 } il_sig_enc_e;
 
+/* How a line of the secret file stands for the key. */
+typedef enum {
+    IL_SIG_SECRET_OWN = 0,            /* the provider's own form */
+    IL_SIG_SECRET_AS_TEXT,
+    IL_SIG_SECRET_AS_BASE64,
+    IL_SIG_SECRET_AS_HEX
+} il_sig_secret_enc_e;
+
 /* What the directive's arguments say.  Strings belong to the caller and must
  * outlive the configuration. */
 typedef struct {
     const il_sig_scheme_t  *scheme;
     il_sig_secret_t         secrets[IL_SIG_SECRETS_MAX];
     size_t                  nsecrets;
+    il_sig_secret_enc_e     secret_encoding;
     int64_t                 tolerance;  /* seconds */
 
-    /* `hmac` and `token` */
+    /* `hmac` and `token`; header also of others that send a secret */
     char                    header[64]; /* lower case */
     il_str_t                prefix;
     il_sig_alg_e            algorithm;
@@ -105,8 +123,13 @@ int il_sig_conf_init(il_sig_conf_t *conf, il_str_t scheme, char *err,
     size_t cap) IL_MUST_CHECK;
 
 /* One `name=value` argument of the scheme's own: header, prefix, algorithm,
- * encoding, signed, tolerance.  0, or -1 with a message: an argument that
- * this scheme does not have, or a bad value (conf keeps the value it had).
+ * encoding, signed, tolerance, secret_encoding.  0, or -1 with a message: an
+ * argument that this scheme does not have, or a bad value (conf keeps the
+ * value it had).
+ *
+ * `secret_encoding` (text, base64 or hex) says how the secret file is
+ * written; it must come before il_sig_conf_secrets.  `encoding` is another
+ * name for it, but for `hmac`: there it is the signature's (hex or base64).
  *
  * `signed` is a template: text with {body}, {method}, {url}, {header:NAME},
  * {timestamp:NAME}; the last is a header that is also checked against the
@@ -142,8 +165,16 @@ il_sig_rc_e il_sig_verify(const il_sig_conf_t *conf,
 il_str_t il_sig_scheme_name(const il_sig_scheme_t *scheme);
 int il_sig_scheme_is_provider(const il_sig_scheme_t *scheme);
 
-/* 1 if the header carries the secret itself, so that whoever sees the header
- * could send in the source's name: it must not be kept nor handed on. */
+/* 1 if the scheme signs the public URL: the request must have it. */
+int il_sig_scheme_url(const il_sig_scheme_t *scheme);
+
+/* 1 if interlockd verifies the scheme, because it needs OpenSSL or fetches
+ * certificates.  il_sig_verify refuses every request of such a scheme. */
+int il_sig_scheme_backend(const il_sig_scheme_t *scheme);
+
+/* 1 if a header (conf->header) carries the secret itself, so that whoever
+ * sees the header could send in the source's name: it must not be kept nor
+ * handed on. */
 int il_sig_scheme_sends_secret(const il_sig_scheme_t *scheme);
 
 #pragma GCC visibility pop

@@ -19,23 +19,80 @@ il_sig_starts(il_str_t s, const char *with)
 }
 
 
-const char *
-il_sig_secret_text(il_sig_secret_t *secret, il_str_t line)
+/* The line in an encoding, IL_SIG_SECRET_OWN excepted. */
+
+static const char *
+il_sig_secret_decode(il_sig_secret_t *secret, il_str_t line,
+    il_sig_secret_enc_e encoding)
 {
-    if (line.len > sizeof(secret->data)) {
-        return "the secret is longer than 512 bytes";
+    if (encoding == IL_SIG_SECRET_AS_BASE64) {
+        if (il_b64_decode(secret->data, sizeof(secret->data), &secret->len,
+                          line, IL_B64_STD) != 0)
+        {
+            return "the secret is not base64, or longer than 512 bytes";
+        }
+
+    } else if (encoding == IL_SIG_SECRET_AS_HEX) {
+        secret->len = line.len / 2;
+
+        if (secret->len > sizeof(secret->data)
+            || il_hex_decode(secret->data, secret->len, line) != 0)
+        {
+            return "the secret is not hex, or longer than 512 bytes";
+        }
+
+    } else {
+        if (line.len > sizeof(secret->data)) {
+            return "the secret is longer than 512 bytes";
+        }
+
+        memcpy(secret->data, line.data, line.len);
+        secret->len = line.len;
     }
 
-    memcpy(secret->data, line.data, line.len);
-    secret->len = line.len;
-
-    return NULL;
+    return secret->len == 0 ? "the secret is empty" : NULL;
 }
 
 
-const char *
-il_sig_secret_standard(il_sig_secret_t *secret, il_str_t line)
+IL_SIG_SECRET_FN(il_sig_secret_text)
 {
+    return il_sig_secret_decode(secret, line, encoding);
+}
+
+
+IL_SIG_SECRET_FN(il_sig_secret_hex)
+{
+    return il_sig_secret_decode(secret, line, encoding == IL_SIG_SECRET_OWN
+                                              ? IL_SIG_SECRET_AS_HEX
+                                              : encoding);
+}
+
+
+static const char *
+il_sig_secret_is_key(const il_sig_secret_t *secret)
+{
+    return secret->len == crypto_sign_PUBLICKEYBYTES
+           ? NULL : "the public key is not 32 bytes long";
+}
+
+
+IL_SIG_SECRET_FN(il_sig_secret_ed25519)
+{
+    const char  *wrong;
+
+    secret->kind = IL_SIG_KIND_V1A;
+    wrong = il_sig_secret_hex(secret, line, encoding);
+
+    return wrong != NULL ? wrong : il_sig_secret_is_key(secret);
+}
+
+
+/* As text the line is the key itself, whatever it starts with. */
+
+IL_SIG_SECRET_FN(il_sig_secret_standard)
+{
+    const char  *wrong;
+
     secret->kind = IL_SIG_KIND_V1;
 
     if (il_sig_starts(line, "v1,") || il_sig_starts(line, "v1a,")) {
@@ -48,33 +105,42 @@ il_sig_secret_standard(il_sig_secret_t *secret, il_str_t line)
                "public one, \"whpk_\"";
     }
 
-    if (il_sig_starts(line, "whpk_")) {
+    if (encoding == IL_SIG_SECRET_AS_TEXT) {
+        return il_sig_secret_decode(secret, line, encoding);
+    }
+
+    if (il_sig_strip(&line, il_cstr("whpk_")) == 0) {
         secret->kind = IL_SIG_KIND_V1A;
-        line.data += sizeof("whpk_") - 1;
-        line.len -= sizeof("whpk_") - 1;
 
-    } else if (il_sig_starts(line, "whsec_")) {
-        line.data += sizeof("whsec_") - 1;
-        line.len -= sizeof("whsec_") - 1;
+    } else {
+        (void) il_sig_strip(&line, il_cstr("whsec_"));
     }
 
-    if (il_b64_decode(secret->data, sizeof(secret->data), &secret->len, line,
-                      IL_B64_STD) != 0)
+    wrong = il_sig_secret_decode(secret, line, encoding == IL_SIG_SECRET_OWN
+                                               ? IL_SIG_SECRET_AS_BASE64
+                                               : encoding);
+
+    if (wrong == NULL && secret->kind == IL_SIG_KIND_V1A) {
+        wrong = il_sig_secret_is_key(secret);
+    }
+
+    return wrong;
+}
+
+
+/* A signing key in the form of Standard Webhooks, or else a token. */
+
+IL_SIG_SECRET_FN(il_sig_secret_gitlab)
+{
+    if (encoding == IL_SIG_SECRET_OWN
+        && (il_sig_starts(line, "whsec_") || il_sig_starts(line, "v1,")))
     {
-        return "the secret is not base64, or longer than 512 bytes";
+        return il_sig_secret_standard(secret, line, encoding);
     }
 
-    if (secret->len == 0) {
-        return "the secret is empty";
-    }
+    secret->kind = IL_SIG_KIND_TOKEN;
 
-    if (secret->kind == IL_SIG_KIND_V1A
-        && secret->len != crypto_sign_PUBLICKEYBYTES)
-    {
-        return "the public key is not 32 bytes long";
-    }
-
-    return NULL;
+    return il_sig_secret_decode(secret, line, encoding);
 }
 
 
@@ -97,7 +163,8 @@ il_sig_secret_line(il_sig_conf_t *conf, il_str_t line)
         return "there are more than 8 secrets";
     }
 
-    return conf->scheme->secret(&conf->secrets[conf->nsecrets], line);
+    return conf->scheme->secret(&conf->secrets[conf->nsecrets], line,
+                                conf->secret_encoding);
 }
 
 

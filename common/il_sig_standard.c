@@ -20,46 +20,6 @@ typedef struct {
 
 
 /*
- * The header under its Svix and its Standard Webhooks name.  Both may be
- * sent, but only with the same value: else the value that was verified might
- * not be the one that is used as the key.
- */
-
-static il_sig_why_e
-il_sig_standard_get(const il_sig_request_t *req, const char *webhook,
-    const char *svix, il_str_t *value)
-{
-    int           has_webhook, has_svix;
-    il_str_t      other;
-    il_sig_why_e  why;
-
-    why = il_sig_get_optional(req, webhook, value, &has_webhook);
-    if (why != IL_SIG_WHY_OK) {
-        return why;
-    }
-
-    why = il_sig_get_optional(req, svix, &other, &has_svix);
-    if (why != IL_SIG_WHY_OK) {
-        return why;
-    }
-
-    if (!has_webhook && !has_svix) {
-        return IL_SIG_WHY_NO_HEADER;
-    }
-
-    if (has_webhook && has_svix && !il_str_eq(*value, other)) {
-        return IL_SIG_WHY_REPEATED_HEADER;
-    }
-
-    if (!has_webhook) {
-        *value = other;
-    }
-
-    return IL_SIG_WHY_OK;
-}
-
-
-/*
  * An id that ends in something like ".1614265330" could take its end from
  * the signed timestamp, with the timestamp sent taken from the beginning of
  * the signed body: "id.ts.body" does not tell.
@@ -127,74 +87,6 @@ il_sig_standard_parse(il_str_t header, il_sig_standard_t *s)
 }
 
 
-static int
-il_sig_has_kind(const il_sig_conf_t *conf, int kind)
-{
-    size_t  i;
-
-    for (i = 0; i < conf->nsecrets; i++) {
-        if (conf->secrets[i].kind == kind) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
-/* Every v1a signature with every public key. */
-
-static il_sig_why_e
-il_sig_standard_v1a(const il_sig_conf_t *conf, const il_sig_request_t *req,
-    const il_sig_standard_t *s, const il_str_t *pieces, size_t npieces)
-{
-    int       found;
-    char     *message;
-    size_t    i, k, n;
-
-    if (s->nv1a == 0 || !il_sig_has_kind(conf, IL_SIG_KIND_V1A)) {
-        return IL_SIG_WHY_MISMATCH;
-    }
-
-    n = 0;
-
-    for (i = 0; i < npieces; i++) {
-        n += pieces[i].len;
-    }
-
-    message = req->alloc == NULL ? NULL : req->alloc(req->ctx, n);
-
-    if (message == NULL) {
-        return IL_SIG_WHY_MALFORMED;
-    }
-
-    n = 0;
-
-    for (i = 0; i < npieces; i++) {
-        if (pieces[i].len != 0) {
-            memcpy(message + n, pieces[i].data, pieces[i].len);
-            n += pieces[i].len;
-        }
-    }
-
-    found = 0;
-
-    for (i = 0; i < conf->nsecrets; i++) {
-        if (conf->secrets[i].kind != IL_SIG_KIND_V1A) {
-            continue;
-        }
-
-        for (k = 0; k < s->nv1a; k++) {
-            found |= crypto_sign_verify_detached(s->v1a[k],
-                                                 (const uint8_t *) message, n,
-                                                 conf->secrets[i].data) == 0;
-        }
-    }
-
-    return found ? IL_SIG_WHY_OK : IL_SIG_WHY_MISMATCH;
-}
-
-
 il_sig_why_e
 il_sig_standard(const il_sig_conf_t *conf, const il_sig_request_t *req)
 {
@@ -206,19 +98,19 @@ il_sig_standard(const il_sig_conf_t *conf, const il_sig_request_t *req)
     s.v1.n = 0;
     s.nv1a = 0;
 
-    why = il_sig_standard_get(req, "webhook-signature", "svix-signature",
-                              &value);
+    why = il_sig_get_either(req, "webhook-signature", "svix-signature",
+                            &value);
     if (why != IL_SIG_WHY_OK) {
         return why;
     }
 
-    why = il_sig_standard_get(req, "webhook-id", "svix-id", &s.id);
+    why = il_sig_get_either(req, "webhook-id", "svix-id", &s.id);
     if (why != IL_SIG_WHY_OK) {
         return why;
     }
 
-    why = il_sig_standard_get(req, "webhook-timestamp", "svix-timestamp",
-                              &s.timestamp);
+    why = il_sig_get_either(req, "webhook-timestamp", "svix-timestamp",
+                            &s.timestamp);
     if (why != IL_SIG_WHY_OK) {
         return why;
     }
@@ -238,7 +130,9 @@ il_sig_standard(const il_sig_conf_t *conf, const il_sig_request_t *req)
 
     v1 = il_sig_try_secrets(conf, IL_SIG_KIND_V1, IL_SIG_SHA256, &s.v1,
                             pieces, 5);
-    why = il_sig_standard_v1a(conf, req, &s, pieces, 5);
+    why = il_sig_try_ed25519(conf, req, IL_SIG_KIND_V1A,
+                             (const uint8_t (*)[crypto_sign_BYTES]) s.v1a,
+                             s.nv1a, pieces, 5);
 
     if (!v1 && why != IL_SIG_WHY_OK) {
         return why;

@@ -2,6 +2,7 @@
  * il_sig_util.c: what the schemes have in common.
  */
 
+#include "il_enc.h"
 #include "il_sig_int.h"
 
 
@@ -35,6 +36,59 @@ il_sig_get_optional(const il_sig_request_t *req, const char *name,
     *present = why != IL_SIG_WHY_NO_HEADER;
 
     return why == IL_SIG_WHY_NO_HEADER ? IL_SIG_WHY_OK : why;
+}
+
+
+il_sig_why_e
+il_sig_get_either(const il_sig_request_t *req, const char *name,
+    const char *other_name, il_str_t *value)
+{
+    int           has, has_other;
+    il_str_t      other;
+    il_sig_why_e  why;
+
+    why = il_sig_get_optional(req, name, value, &has);
+    if (why != IL_SIG_WHY_OK) {
+        return why;
+    }
+
+    why = il_sig_get_optional(req, other_name, &other, &has_other);
+    if (why != IL_SIG_WHY_OK) {
+        return why;
+    }
+
+    if (!has && !has_other) {
+        return IL_SIG_WHY_NO_HEADER;
+    }
+
+    if (has && has_other && !il_str_eq(*value, other)) {
+        return IL_SIG_WHY_REPEATED_HEADER;
+    }
+
+    if (!has) {
+        *value = other;
+    }
+
+    return IL_SIG_WHY_OK;
+}
+
+
+il_sig_why_e
+il_sig_once(const il_sig_request_t *req, const char *const *names)
+{
+    int           present;
+    il_str_t      value;
+    il_sig_why_e  why;
+
+    for ( /* void */ ; *names != NULL; names++) {
+        why = il_sig_get_optional(req, *names, &value, &present);
+
+        if (why != IL_SIG_WHY_OK) {
+            return why;
+        }
+    }
+
+    return IL_SIG_WHY_OK;
 }
 
 
@@ -108,6 +162,32 @@ il_sig_try_secrets(const il_sig_conf_t *conf, int kind, il_sig_alg_e alg,
     sodium_memzero(mac, sizeof(mac));
 
     return found;
+}
+
+
+int
+il_sig_decode(il_sig_list_t *list, il_sig_alg_e alg, il_sig_enc_e enc,
+    il_str_t value)
+{
+    size_t  n, want;
+
+    want = il_mac_len(alg);
+    n = want;
+
+    if (enc == IL_SIG_HEX) {
+        if (il_hex_decode(list->bytes[0], want, value) != 0) {
+            return -1;
+        }
+
+    } else if (il_b64_decode(list->bytes[0], IL_MAC_MAX, &n, value,
+                             IL_B64_STD) != 0)
+    {
+        return -1;
+    }
+
+    list->n = 1;
+
+    return n == want ? 0 : -1;
 }
 
 

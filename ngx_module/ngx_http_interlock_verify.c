@@ -79,6 +79,8 @@ ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    verify->need_url = il_sig_scheme_url(verify->sig.scheme);
+
     ngx_str_null(&secret);
 
     for (i = 2; i < cf->args->nelts; i++) {
@@ -424,7 +426,7 @@ ngx_http_interlock_alloc(void *ctx, size_t size)
 {
     ngx_http_request_t *r = ctx;
 
-    return ngx_pnalloc(r->pool, size);
+    return ngx_palloc(r->pool, size);
 }
 
 
