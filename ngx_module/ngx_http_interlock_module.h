@@ -197,6 +197,17 @@ char *ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd,
 il_problem_e ngx_http_interlock_verify_request(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 
+/* ngx_http_interlock_url.c: url= of interlock_verify, and what *url is for a
+ * request; it lives as long as the request and stays as it is if the scheme
+ * does not sign it. */
+
+char *ngx_http_interlock_url_arg(ngx_conf_t *cf,
+    ngx_http_interlock_verify_t *verify, ngx_str_t *value);
+char *ngx_http_interlock_url_check(ngx_conf_t *cf,
+    ngx_http_interlock_verify_t *verify);
+ngx_int_t ngx_http_interlock_url(ngx_http_request_t *r,
+    ngx_http_interlock_verify_t *verify, il_str_t *url);
+
 /* How often a request header occurs; name is lower case with "_" for "-". */
 ngx_uint_t ngx_http_interlock_header_count(ngx_http_request_t *r,
     ngx_str_t *name);

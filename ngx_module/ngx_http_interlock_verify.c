@@ -32,8 +32,6 @@ static void ngx_http_interlock_verify_cleanup(void *data);
 static il_str_t ngx_http_interlock_header(void *ctx,
     const char *lowcase_name, size_t *count);
 static void *ngx_http_interlock_alloc(void *ctx, size_t size);
-static ngx_int_t ngx_http_interlock_url(ngx_http_request_t *r,
-    ngx_http_interlock_verify_t *verify, il_str_t *url);
 
 
 /* interlock_verify scheme secret=file [url=public-url] [name=value ...] */
@@ -79,8 +77,6 @@ ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    verify->need_url = il_sig_scheme_url(verify->sig.scheme);
-
     ngx_str_null(&secret);
 
     for (i = 2; i < cf->args->nelts; i++) {
@@ -110,7 +106,7 @@ ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ilcf->verify = verify;
 
-    return NGX_CONF_OK;
+    return ngx_http_interlock_url_check(cf, verify);
 }
 
 
@@ -118,10 +114,9 @@ static char *
 ngx_http_interlock_verify_arg(ngx_conf_t *cf,
     ngx_http_interlock_verify_t *verify, ngx_str_t *value, ngx_str_t *secret)
 {
-    char                               err[IL_SIG_ERR_CAP];
-    u_char                            *p;
-    ngx_str_t                          name, arg;
-    ngx_http_compile_complex_value_t   ccv;
+    char        err[IL_SIG_ERR_CAP];
+    u_char     *p;
+    ngx_str_t   name, arg;
 
     p = (u_char *) ngx_strchr(value->data, '=');
 
@@ -142,24 +137,8 @@ ngx_http_interlock_verify_arg(ngx_conf_t *cf,
         return NGX_CONF_OK;
     }
 
-    if (name.len == 3 && ngx_strncmp(name.data, "url", 3) == 0 && arg.len) {
-
-        verify->url = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
-        if (verify->url == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-        ccv.cf = cf;
-        ccv.value = &arg;
-        ccv.complex_value = verify->url;
-
-        if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
-            return NGX_CONF_ERROR;
-        }
-
-        return NGX_CONF_OK;
+    if (name.len == 3 && ngx_strncmp(name.data, "url", 3) == 0) {
+        return ngx_http_interlock_url_arg(cf, verify, &arg);
     }
 
     err[0] = '\0';
@@ -427,58 +406,6 @@ ngx_http_interlock_alloc(void *ctx, size_t size)
     ngx_http_request_t *r = ctx;
 
     return ngx_palloc(r->pool, size);
-}
-
-
-static ngx_int_t
-ngx_http_interlock_url(ngx_http_request_t *r,
-    ngx_http_interlock_verify_t *verify, il_str_t *url)
-{
-    u_char     *p;
-    ngx_str_t   value, scheme, host;
-
-    if (verify->url) {
-        if (ngx_http_complex_value(r, verify->url, &value) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        *url = ngx_http_interlock_str(&value);
-        return NGX_OK;
-    }
-
-    if (!verify->need_url) {
-        return NGX_OK;
-    }
-
-    ngx_str_set(&scheme, "http");
-
-#if (NGX_HTTP_SSL)
-    if (r->connection->ssl) {
-        ngx_str_set(&scheme, "https");
-    }
-#endif
-
-    if (r->headers_in.host) {
-        host = r->headers_in.host->value;
-
-    } else {
-        host = r->headers_in.server;
-    }
-
-    value.len = scheme.len + 3 + host.len + r->unparsed_uri.len;
-    value.data = ngx_pnalloc(r->pool, value.len);
-    if (value.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    p = ngx_cpymem(value.data, scheme.data, scheme.len);
-    p = ngx_cpymem(p, "://", 3);
-    p = ngx_cpymem(p, host.data, host.len);
-    ngx_memcpy(p, r->unparsed_uri.data, r->unparsed_uri.len);
-
-    *url = ngx_http_interlock_str(&value);
-
-    return NGX_OK;
 }
 
 

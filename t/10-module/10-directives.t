@@ -158,8 +158,21 @@ bad('verify: hmac without header', '',
     'interlock_verify hmac secret=secrets/github;',
     qr/incomplete "interlock_verify hmac": header= is missing/);
 bad('verify: unknown variable in url', '',
-    'interlock_verify hmac secret=secrets/github header=x url=$nothing;',
+    'interlock_verify hmac secret=secrets/github header=x url=$nothing'
+    . ' "signed={url}{body}";',
     qr/unknown "nothing" variable/);
+good('verify: a public URL', '', 'interlock_verify square secret=secrets/github'
+    . ' url=https://pay.example;');
+bad("verify: url=$_", '',
+    "interlock_verify square secret=secrets/github url=$_;",
+    qr/invalid parameter "url=\Q$_\E" in "interlock_verify": it begins with "http:/)
+    for '', 'pay.example', '/in/square';
+bad('verify: url twice', '', 'interlock_verify square secret=secrets/github'
+    . ' url=https://a.example url=https://b.example;',
+    qr{duplicate parameter "url=https://b.example" in "interlock_verify"});
+bad('verify: a URL that is not signed', '', 'interlock_verify github'
+    . ' secret=secrets/github url=https://pay.example;',
+    qr{"url=https://pay.example" has no meaning in "interlock_verify github"});
 bad('verify: twice', '', 'interlock_verify github secret=secrets/github;'
     . 'interlock_verify github secret=secrets/github;',
     qr/"interlock_verify" directive is duplicate/);

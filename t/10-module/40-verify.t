@@ -40,6 +40,9 @@ my $t = Interlock::Nginx->new(
         location /url { interlock_source f; $gate
             interlock_verify hmac secret=secrets/github header=X-Sig
                 "signed={url}{body}" url=https://pay.test\$request_uri; }
+        location /base { interlock_source f2; $gate
+            interlock_verify hmac secret=secrets/github header=X-Sig
+                "signed={url}{body}" url=https://pay.test:8443; }
         location /dry { interlock_source g; $gate interlock_dry_run on;
             interlock_verify github secret=secrets/github; }
         location /only { interlock_verify github secret=secrets/github;
@@ -182,6 +185,12 @@ refused('hmac, no time', '/hmac', 'signature-invalid',
     'X-Sig' => sig512(".http://localhost/hmac.$body"));
 accepted('hmac, the public URL', '/url?q=1', 'X-Sig' =>
     hmac_sha256_hex("https://pay.test/url?q=1$body", 's3cret'));
+
+accepted('hmac, the public URL from a base', '/base/%7e?a=%2F+b&&c', 'X-Sig' =>
+    hmac_sha256_hex("https://pay.test:8443/base/%7e?a=%2F+b&&c$body", 's3cret'));
+refused('hmac, the URL as nginx would write it', '/base/%7e?a=1',
+    'signature-invalid', 'X-Sig' =>
+    hmac_sha256_hex("https://pay.test:8443/base/~?a=1$body", 's3cret'));
 
 # verified but not deduplicated
 accepted('verify alone', '/only', $H => hub('s3cret'));
