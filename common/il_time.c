@@ -1,5 +1,5 @@
 /*
- * il_time.c: RFC 3339 and the strict number parser.
+ * il_time.c: RFC 3339, dates, and the strict number parser.
  *
  * Days are counted by arithmetic instead of timegm() and gmtime_r(), whose
  * range and leniency differ from one libc to another.
@@ -8,21 +8,12 @@
 #include "il_time.h"
 
 
-#define IL_DAY_SECONDS  86400
-
 /* Days from 0000-03-01 to 1970-01-01. */
 #define IL_EPOCH_DAYS   719468
 
-/* 0000-01-01T00:00:00Z and 10000-01-01T00:00:00Z. */
-#define IL_TIME_FIRST   (-62167219200LL)
-#define IL_TIME_END     253402300800LL
-
-
-typedef struct {
-    int64_t  year;
-    int64_t  month;       /* 1 to 12 */
-    int64_t  day;         /* 1 to 31 */
-} il_date_t;
+/* From how many digits on a number is milliseconds.  Seconds have 12 digits
+ * from the year 5138 on. */
+#define IL_MS_DIGITS    12
 
 
 /*
@@ -30,15 +21,15 @@ typedef struct {
  * the day of the year is linear in the month (153 days for five months).
  */
 
-static int64_t
-il_days_from_date(const il_date_t *d)
+int64_t
+il_date_to_days(const il_date_t *d)
 {
     int64_t  y, m, leaps;
 
     y = d->year - (d->month <= 2 ? 1 : 0);
     m = d->month > 2 ? d->month - 3 : d->month + 9;
 
-    /* y is -1 for January and February of the year 0000. */
+    /* The callers' years before 0000 are few: there is one leap day less. */
 
     leaps = y >= 0 ? y / 4 - y / 100 + y / 400 : -1;
 
@@ -46,25 +37,25 @@ il_days_from_date(const il_date_t *d)
 }
 
 
-static int
-il_year_is_leap(int64_t y)
+int
+il_date_is_leap(int64_t y)
 {
     return y % 4 == 0 && (y % 100 != 0 || y % 400 == 0);
 }
 
 
-static int64_t
-il_month_days(int64_t year, int64_t month)
+int64_t
+il_date_month_days(int64_t year, int64_t month)
 {
     static const uint8_t  days[] = {
         31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31
     };
 
-    return days[month - 1] + (month == 2 && il_year_is_leap(year) ? 1 : 0);
+    return days[month - 1] + (month == 2 && il_date_is_leap(year) ? 1 : 0);
 }
 
 
-static void
+void
 il_date_from_days(int64_t days, il_date_t *d)
 {
     int64_t  cycle, doc, yoc, doy, m;
@@ -94,6 +85,26 @@ il_put_digits(char *p, int64_t value, size_t width)
     }
 
     return p + width;
+}
+
+
+size_t
+il_date_format(char *out, size_t cap, const il_date_t *d)
+{
+    char  *p;
+
+    if (cap < IL_DATE_CAP || d->year < 0 || d->year > 9999) {
+        return 0;
+    }
+
+    p = il_put_digits(out, d->year, 4);
+    *p++ = '-';
+    p = il_put_digits(p, d->month, 2);
+    *p++ = '-';
+    p = il_put_digits(p, d->day, 2);
+    *p = '\0';
+
+    return (size_t) (p - out);
 }
 
 
@@ -130,11 +141,7 @@ il_rfc3339_format(char *out, size_t cap, int64_t unix_ms)
 
     il_date_from_days(days, &d);
 
-    p = il_put_digits(out, d.year, 4);
-    *p++ = '-';
-    p = il_put_digits(p, d.month, 2);
-    *p++ = '-';
-    p = il_put_digits(p, d.day, 2);
+    p = out + il_date_format(out, cap, &d);
     *p++ = 'T';
     p = il_put_digits(p, rest / 3600, 2);
     *p++ = ':';
@@ -287,7 +294,8 @@ il_rfc3339_parse(il_str_t s, int64_t *unix_ms)
         || il_take_char(s, &pos, '-') != 0
         || il_take_number(s, &pos, 2, 1, 12, &d.month) != 0
         || il_take_char(s, &pos, '-') != 0
-        || il_take_number(s, &pos, 2, 1, il_month_days(d.year, d.month),
+        || il_take_number(s, &pos, 2, 1, il_date_month_days(d.year,
+                                                           d.month),
                           &d.day) != 0
         || il_take_char(s, &pos, 'T') != 0
         || il_take_number(s, &pos, 2, 0, 23, &hour) != 0
@@ -302,7 +310,7 @@ il_rfc3339_parse(il_str_t s, int64_t *unix_ms)
         return -1;
     }
 
-    secs = il_days_from_date(&d) * IL_DAY_SECONDS + hour * 3600 + min * 60
+    secs = il_date_to_days(&d) * IL_DAY_SECONDS + hour * 3600 + min * 60
            + sec - offset;
 
     if (secs < IL_TIME_FIRST || secs >= IL_TIME_END) {
@@ -328,6 +336,30 @@ il_rfc3339_parse(il_str_t s, int64_t *unix_ms)
     }
 
     *unix_ms = secs * 1000 + ms;
+
+    return 0;
+}
+
+
+int
+il_instant_parse(il_str_t s, int64_t *unix_ms)
+{
+    int64_t  v;
+
+    if (il_digits_parse(s, 18, &v) != 0) {
+        return il_rfc3339_parse(s, unix_ms);
+    }
+
+    if (s.len < IL_MS_DIGITS) {
+        *unix_ms = v * 1000;
+        return 0;
+    }
+
+    if (v / 1000 >= IL_TIME_END) {
+        return -1;
+    }
+
+    *unix_ms = v;
 
     return 0;
 }

@@ -228,6 +228,102 @@ digits(void **state)
 
 
 static void
+instants(void **state)
+{
+    size_t    i;
+    int64_t   ms;
+    il_str_t  s;
+
+    static const struct {
+        const char  *text;
+        int64_t      ms;                /* -1: refused */
+    } rows[] = {
+        { "0", 0 },
+        { "1785000000", 1785000000000 },
+        { "99999999999", 99999999999000 },
+        { "100000000000", 100000000000 },
+        { "1785000000123", 1785000000123 },
+        { "253402300799999", 253402300799999 },
+        { "253402300800000", -1 },
+        { "999999999999999999", -1 },
+        { "1000000000000000000", -1 },
+        { "2026-07-25T17:20:00Z", 1785000000000 },
+        { "2026-07-26T02:20:00.5+09:00", 1785000000500 },
+        { "", -1 },
+        { "-1", -1 },
+        { "+1785000000", -1 },
+        { "1785000000.123", -1 },
+        { " 1785000000", -1 },
+        { "1785000000\n", -1 },
+        { "2026-07-25", -1 },
+        { "0x10", -1 },
+    };
+
+    (void) state;
+
+    for (i = 0; i < il_rows(rows); i++) {
+        s = il_exact(il_cstr(rows[i].text));
+        ms = -1;
+
+        assert_int_equal(il_instant_parse(s, &ms), rows[i].ms < 0 ? -1 : 0);
+
+        if (ms != rows[i].ms) {
+            fail_msg("%s: got %lld", rows[i].text, (long long) ms);
+        }
+
+        il_drop(s);
+    }
+}
+
+
+static void
+dates(void **state)
+{
+    char       out[IL_DATE_CAP];
+    int64_t    days;
+    il_date_t  d, back;
+
+    (void) state;
+
+    d.year = 2026;
+    d.month = 7;
+    d.day = 4;
+
+    assert_int_equal(il_date_format(out, sizeof(out), &d), 10);
+    assert_string_equal(out, "2026-07-04");
+    assert_int_equal(il_date_format(out, sizeof(out) - 1, &d), 0);
+
+    d.year = 10000;
+    assert_int_equal(il_date_format(out, sizeof(out), &d), 0);
+    d.year = -1;
+    assert_int_equal(il_date_format(out, sizeof(out), &d), 0);
+
+    /* every day of the years that rules of time zones may come to */
+
+    d.year = -2;
+    d.month = 1;
+    d.day = 1;
+
+    for (days = il_date_to_days(&d); d.year <= 10001; days++) {
+        assert_int_equal(il_date_to_days(&d), days);
+
+        il_date_from_days(days, &back);
+        assert_true(back.year == d.year && back.month == d.month
+                    && back.day == d.day);
+
+        if (++d.day > il_date_month_days(d.year, d.month)) {
+            d.day = 1;
+
+            if (++d.month > 12) {
+                d.month = 1;
+                d.year++;
+            }
+        }
+    }
+}
+
+
+static void
 uuid_has_its_time_version_and_variant(void **state)
 {
     char      text[IL_UUID_TEXT + 1], again[IL_UUID_TEXT + 1];
@@ -336,6 +432,8 @@ main(void)
         cmocka_unit_test(every_day),
         cmocka_unit_test(times_written),
         cmocka_unit_test(digits),
+        cmocka_unit_test(instants),
+        cmocka_unit_test(dates),
         cmocka_unit_test(uuid_has_its_time_version_and_variant),
         cmocka_unit_test(uuid_texts),
     };
