@@ -77,6 +77,10 @@ ngx_http_interlock_handler(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
+    if (r->internal) {
+        ngx_http_interlock_split_undo(r);
+    }
+
     ilcf = ngx_http_get_module_loc_conf(r, ngx_http_interlock_module);
 
     if (ilcf->effect) {
@@ -268,7 +272,9 @@ ngx_http_interlock_decide(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
 
     ctx->body_ready = 1;
 
-    problem = ngx_http_interlock_keys(r, ctx, &detail);
+    problem = ctx->lcf->split
+              ? ngx_http_interlock_split_request(r, ctx, &detail)
+              : ngx_http_interlock_keys(r, ctx, &detail);
 
     ngx_http_interlock_forget_variables(r, &imcf->keys);
 
@@ -277,6 +283,10 @@ ngx_http_interlock_decide(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
     }
 
     ctx->keyed = 1;
+
+    if (ctx->lcf->split) {
+        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_SPLIT);
+    }
 
     if (ctx->lcf->shm_zone == NULL || ctx->idem.len == 0 || ctx->redirected) {
         return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_UNKEYED);

@@ -34,8 +34,6 @@ static il_problem_e ngx_http_interlock_idem_body(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 static ngx_uint_t ngx_http_interlock_repeated(ngx_http_request_t *r,
     ngx_array_t *headers);
-static void ngx_http_interlock_fingerprint(ngx_http_request_t *r,
-    ngx_http_interlock_ctx_t *ctx);
 static ngx_int_t ngx_http_interlock_cookie(ngx_http_request_t *r,
     il_str_t *cookie);
 
@@ -80,7 +78,9 @@ ngx_http_interlock_keys(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
         return idem_problem;
     }
 
-    ngx_http_interlock_fingerprint(r, ctx);
+    if (ctx->lcf->split == NULL) {
+        ngx_http_interlock_fingerprint(r, ctx);
+    }
 
     return IL_P_NONE;
 }
@@ -283,7 +283,7 @@ ngx_http_interlock_idem_body(ngx_http_request_t *r,
         return IL_P_INTERNAL;
     }
 
-    il_digest(digest, ctx->body);
+    il_digest(digest, ctx->lcf->split ? ctx->content : ctx->body);
 
     ctx->idem.len = ngx_hex_dump(ctx->idem.data, digest, sizeof(digest))
                     - ctx->idem.data;
@@ -314,7 +314,7 @@ ngx_http_interlock_repeated(ngx_http_request_t *r, ngx_array_t *headers)
 }
 
 
-static void
+void
 ngx_http_interlock_fingerprint(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx)
 {

@@ -111,6 +111,13 @@ static ngx_command_t  ngx_http_interlock_commands[] = {
       0,
       NULL },
 
+    { ngx_string("interlock_split"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_interlock_split,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("interlock_mismatch"),
       NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_enum_slot,
@@ -255,6 +262,7 @@ ngx_http_interlock_create_loc_conf(ngx_conf_t *cf)
     conf->verify = NGX_CONF_UNSET_PTR;
     conf->work_key = NGX_CONF_UNSET_PTR;
     conf->json = NGX_CONF_UNSET_PTR;
+    conf->split = NGX_CONF_UNSET_PTR;
     conf->mismatch = NGX_CONF_UNSET_UINT;
     conf->wait = NGX_CONF_UNSET_MSEC;
     conf->dry_run = NGX_CONF_UNSET;
@@ -304,6 +312,11 @@ ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     rc = ngx_http_interlock_merge_json(cf, prev, conf);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_interlock_split_merge(cf, prev, conf);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
@@ -507,6 +520,14 @@ ngx_http_interlock_check_upstream(ngx_conf_t *cf,
 
         if (clcf->handler == NULL || ucf->upstream == NULL) {
             continue;
+        }
+
+        if (conf->split && ngx_strcmp(upstreams[i].prefix, "fastcgi") != 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"interlock_split\" in location \"%V\" "
+                               "needs \"fastcgi_pass\" to interlockd",
+                               &clcf->name);
+            return NGX_CONF_ERROR;
         }
 
         if (ucf->request_buffering == 0) {

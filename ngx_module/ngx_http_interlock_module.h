@@ -81,6 +81,7 @@ typedef struct {
     ngx_array_t                    *idem_headers;   /* of ngx_str_t */
     ngx_array_t                    *work_headers;   /* of ngx_str_t */
     ngx_array_t                    *json;       /* of ..._json_t */
+    ngx_str_t                      *split;      /* pointer to the elements */
     ngx_uint_t                      mismatch;
     ngx_msec_t                      wait;
     ngx_flag_t                      dry_run;
@@ -151,6 +152,10 @@ typedef struct {
 
     struct ngx_http_interlock_effect_s
                                    *effect;     /* of the fencing proxy */
+
+    ngx_chain_t                    *split_bufs; /* the body as it came */
+    size_t                          split_list; /* bytes before it; or 0 */
+    size_t                          split_size; /* of both */
 
     il_problem_e                    problem;
     ngx_str_t                       decision;
@@ -234,6 +239,29 @@ il_problem_e ngx_http_interlock_keys(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, il_str_t *detail);
 ngx_int_t ngx_http_interlock_identity(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
+
+/* Where a body is split, ngx_http_interlock_keys() leaves this out: it is of
+ * the whole body. */
+void ngx_http_interlock_fingerprint(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+
+/* ngx_http_interlock_split.c: bodies of several requests */
+
+char *ngx_http_interlock_split(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_interlock_split_merge(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *prev, ngx_http_interlock_loc_conf_t *conf);
+ngx_int_t ngx_http_interlock_split_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+
+/* Puts the list of the elements, each with its keys, before the body.
+ * IL_P_NONE, or a problem of the whole with its detail; IL_P_INTERNAL if out
+ * of memory. */
+il_problem_e ngx_http_interlock_split_request(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_str_t *detail);
+
+/* Takes the list away again, if there is one. */
+void ngx_http_interlock_split_undo(ngx_http_request_t *r);
 
 /* ngx_http_interlock_reply.c: answers of the edge; they finalize the request
  * and return NGX_DONE. */

@@ -90,6 +90,7 @@ static const char  *ngx_http_interlock_outcomes[] = {
     "mismatch",
     "no_room",
     "dry_run",
+    "split",
     "duplicate",
     "in_progress",
     "rejected",

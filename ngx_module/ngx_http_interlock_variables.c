@@ -74,6 +74,12 @@ static ngx_http_variable_t  ngx_http_interlock_vars[] = {
     { ngx_string("interlock_secret_header"), NULL,
       ngx_http_interlock_secret_header_variable, 0, 0, 0 },
 
+    { ngx_string("interlock_split"), NULL,
+      ngx_http_interlock_split_variable, 0, 0, 0 },
+
+    { ngx_string("interlock_content_length"), NULL,
+      ngx_http_interlock_split_variable, 1, 0, 0 },
+
     { ngx_string("interlock_decision"), NULL,
       ngx_http_interlock_answer_variable,
       offsetof(ngx_http_interlock_ctx_t, decision), 0, 0 },
@@ -432,7 +438,10 @@ ngx_http_interlock_json_variable(ngx_http_request_t *r,
 
     ngx_http_interlock_set_value(v, NULL, 1);
 
-    if (ctx->lcf->json == NULL) {
+    /* where the body is split, pointers are those of one element, and this
+     * is not the time of any */
+
+    if (ctx->lcf->json == NULL || (ctx->lcf->split && ctx->keyed)) {
         return NGX_OK;
     }
 

@@ -39,6 +39,7 @@ typedef enum {
     NGX_HTTP_INTERLOCK_MISMATCH,        /* sent on, key known, other content */
     NGX_HTTP_INTERLOCK_NO_ROOM,         /* sent on, the zone is full */
     NGX_HTTP_INTERLOCK_DRY_RUN,         /* sent on, would have been answered */
+    NGX_HTTP_INTERLOCK_SPLIT,           /* sent on, of several elements */
     NGX_HTTP_INTERLOCK_DUPLICATE,       /* answered from the zone */
     NGX_HTTP_INTERLOCK_IN_PROGRESS,     /* 409 or 503 after the wait */
     NGX_HTTP_INTERLOCK_REJECTED,        /* 400 or 401 */

@@ -261,6 +261,47 @@ bad('json: nginx has it', '', 'interlock_json $host /x;',
     qr/variable/);
 
 
+# interlock_split
+
+my $WHOLE = "$NAMES interlock_kind k; interlock_json \$id /id;";
+my $OWN = 'interlock_idempotency_key $id; interlock_work_key w $id;';
+good("split: $_->[0]", '', "$WHOLE $OWN interlock_split $_->[1];"
+    . ' fastcgi_pass backend;') for [ 'the whole', '""' ],
+    [ 'by a pointer', '/a/0' ], [ 'escaped', '/a~1b/~0' ];
+good('split: a header and a member', '', "$WHOLE interlock_split /a;"
+    . ' interlock_idempotency_key $http_x$id; interlock_work_key w $id;'
+    . ' fastcgi_pass backend;');
+good('split: of the element', '', "$WHOLE interlock_split /a;"
+    . ' interlock_idempotency_key "" body; interlock_work_key w $id;'
+    . ' fastcgi_pass backend;');
+bad('split: bad pointer', '', "$WHOLE $OWN interlock_split items;",
+    qr/invalid JSON pointer "items" in "interlock_split"/);
+bad('split: bad escape', '', "$WHOLE $OWN interlock_split /~2;",
+    qr/invalid JSON pointer "\/~2" in "interlock_split"/);
+bad('split: nothing', '', "$WHOLE $OWN interlock_split;",
+    qr/invalid number of arguments in "interlock_split"/);
+bad('split: twice', '', "$WHOLE $OWN interlock_split /a; interlock_split /b;",
+    qr/"interlock_split" directive is duplicate/);
+bad('split: at http', 'interlock_split /a;', '',
+    qr/"interlock_split" directive is not allowed here/);
+for (qw(tenant source kind)) {
+    (my $less = $WHOLE) =~ s/interlock_$_ \w+;//;
+    bad("split: no $_", '', "$less $OWN interlock_split /a;",
+        qr/"interlock_split" in location "\/in\/" needs "interlock_$_"/);
+}
+for (qw(idempotency_key work_key)) {
+    (my $less = $OWN) =~ s/interlock_$_ .*?;//;
+    bad("split: no $_", '', "$WHOLE $less interlock_split /a;",
+        qr/"interlock_split" in location "\/in\/" needs "interlock_$_"/);
+}
+bad('split: one key for all', '', "$WHOLE interlock_split /a;"
+    . ' interlock_idempotency_key $http_x; interlock_work_key w $id;',
+    qr/"interlock_idempotency_key \$http_x" in location "\/in\/" is the same for all elements/);
+bad('split: to somebody else', '', "$WHOLE $OWN interlock_split /a;"
+    . ' proxy_pass http://127.0.0.1:1;',
+    qr/"interlock_split" in location "\/in\/" needs "fastcgi_pass"/);
+
+
 # the rest
 
 good("mismatch: $_", '', "interlock_mismatch $_;") for qw(reject first);
@@ -297,7 +338,7 @@ good('in_flight below the read timeout', 'interlock_zone zone=z:1m in_flight=5s;
 
 my $all = join ' ', map { "\$interlock_$_" } qw(decision tenant source kind
     work_key idempotency_key fingerprint verified job_id effect_id
-    effect_state reject_reason mismatch);
+    effect_state reject_reason mismatch split content_length);
 good('variables', "log_format l '$all';", 'access_log logs/a l;');
 
 $t->finish;
