@@ -12,6 +12,7 @@
  * in a header instead, made with the same key.
  */
 
+#include "il_enc.h"
 #include "il_json.h"
 #include "il_sig_int.h"
 #include "il_time.h"
@@ -54,22 +55,48 @@ il_sig_scalar(il_str_t doc, const char *pointer, char *out, size_t cap,
 }
 
 
+/* Decodes a signature that may be missing, behind those that list has. */
+
+static int
+il_sig_mailgun_signature(il_str_t doc, const char *pointer,
+    il_sig_list_t *list)
+{
+    char      text[IL_SIG_FIELD_MAX];
+    il_str_t  value;
+
+    if (il_sig_scalar(doc, pointer, text, sizeof(text), &value) != 0) {
+        return -1;
+    }
+
+    if (value.len == 0) {
+        return 0;
+    }
+
+    return il_hex_decode(list->bytes[list->n++], IL_SIG_SHA256_BYTES, value);
+}
+
+
+/* Events of a subaccount have a second signature, by the main account. */
+
 il_sig_why_e
 il_sig_mailgun(const il_sig_conf_t *conf, const il_sig_request_t *req)
 {
-    char           text[3][IL_SIG_FIELD_MAX];
+    char           text[2][IL_SIG_FIELD_MAX];
     int64_t        at;
-    il_str_t       pieces[2], value;
+    il_str_t       pieces[2];
     il_sig_list_t  list;
+
+    list.n = 0;
 
     if (il_json_check(req->body) != IL_JSON_OK
         || il_sig_scalar(req->body, "/signature/timestamp", text[0],
                          sizeof(text[0]), &pieces[0]) != 0
         || il_sig_scalar(req->body, "/signature/token", text[1],
                          sizeof(text[1]), &pieces[1]) != 0
-        || il_sig_scalar(req->body, "/signature/signature", text[2],
-                         sizeof(text[2]), &value) != 0
-        || pieces[1].len == 0)
+        || il_sig_mailgun_signature(req->body, "/signature/signature", &list)
+           != 0
+        || il_sig_mailgun_signature(req->body, "/signature/parent-signature",
+                                    &list) != 0)
     {
         return IL_SIG_WHY_BODY;
     }
@@ -77,8 +104,8 @@ il_sig_mailgun(const il_sig_conf_t *conf, const il_sig_request_t *req)
     /* Time and token are not divided: a digit that is taken from one and
      * given to the other makes a time that is far out of range. */
 
-    if (il_digits_parse(pieces[0], 18, &at) != 0
-        || il_sig_decode(&list, IL_SIG_SHA256, IL_SIG_HEX, value) != 0)
+    if (pieces[1].len == 0 || list.n == 0
+        || il_digits_parse(pieces[0], 18, &at) != 0)
     {
         return IL_SIG_WHY_BODY;
     }

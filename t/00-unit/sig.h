@@ -137,6 +137,214 @@ sig_expect(const il_sig_conf_t *conf, sig_t *s, il_sig_rc_e rc,
 }
 
 
+/* Puts another value into header i and verifies. */
+
+static inline void
+sig_expect_with(const il_sig_conf_t *conf, sig_t *s, size_t i,
+    const char *value, il_sig_rc_e rc, il_sig_why_e why)
+{
+    const char  *kept;
+
+    kept = s->values[i];
+    s->values[i] = value;
+    sig_expect(conf, s, rc, why);
+    s->values[i] = kept;
+}
+
+
+/* Any refusal that is not about the time. */
+
+static inline void
+sig_refused(const il_sig_conf_t *conf, sig_t *s)
+{
+    il_sig_why_e  why;
+
+    if (il_sig_verify(conf, &s->req, &why) != IL_SIG_INVALID
+        || why == IL_SIG_WHY_OK)
+    {
+        fail_msg("taken: \"%s\"", il_sig_strwhy(why));
+    }
+
+    free(s->scratch);
+    s->scratch = NULL;
+}
+
+
+/* Header i must be there, once. */
+
+static inline void
+sig_needs_header(const il_sig_conf_t *conf, sig_t *s, size_t i)
+{
+    const char  *kept;
+
+    kept = s->names[i];
+    s->names[i] = "X-Nothing";
+    sig_expect(conf, s, IL_SIG_INVALID, IL_SIG_WHY_NO_HEADER);
+    s->names[i] = kept;
+
+    sig_add(s, kept, s->values[i]);
+    sig_expect(conf, s, IL_SIG_INVALID, IL_SIG_WHY_REPEATED_HEADER);
+    s->n--;
+}
+
+
+/*
+ * What must be refused of a request that is valid, for the signature in
+ * header i: missing, repeated, empty, cut short at every place, with
+ * something behind it, with any character changed.
+ */
+
+static inline void
+sig_abuse_signature(const il_sig_conf_t *conf, sig_t *s, size_t i)
+{
+    char         text[256];
+    size_t       k, n;
+    const char  *kept;
+
+    static const char *const  behind[] = {
+        " ", "\t", "0", "00", "A", "=", "==", "\n", ";", ",", ",v0=", " v1,",
+    };
+
+    sig_expect(conf, s, IL_SIG_OK, IL_SIG_WHY_OK);
+    sig_needs_header(conf, s, i);
+
+    kept = s->values[i];
+    n = strlen(kept);
+    assert_true(n + 16 < sizeof(text));
+
+    for (k = 0; k < n; k++) {
+        (void) snprintf(text, sizeof(text), "%.*s", (int) k, kept);
+        sig_expect_with(conf, s, i, text, IL_SIG_INVALID,
+                        IL_SIG_WHY_MALFORMED);
+    }
+
+    for (k = 0; k < il_rows(behind); k++) {
+        (void) snprintf(text, sizeof(text), "%s%s", kept, behind[k]);
+        sig_expect_with(conf, s, i, text, IL_SIG_INVALID,
+                        IL_SIG_WHY_MALFORMED);
+    }
+
+    (void) snprintf(text, sizeof(text), " %s", kept);
+    sig_expect_with(conf, s, i, text, IL_SIG_INVALID, IL_SIG_WHY_MALFORMED);
+
+    for (k = 0; k < n; k++) {
+        (void) snprintf(text, sizeof(text), "%s", kept);
+        text[k] = text[k] == '1' ? '2' : '1';
+        s->values[i] = text;
+        sig_refused(conf, s);
+    }
+
+    s->values[i] = kept;
+    sig_expect(conf, s, IL_SIG_OK, IL_SIG_WHY_OK);
+}
+
+
+/* For schemes that cover the body: any change of it is refused. */
+
+static inline void
+sig_abuse_body(const il_sig_conf_t *conf, sig_t *s)
+{
+    char      *copy;
+    size_t     k, n;
+    il_str_t   kept;
+
+    kept = s->req.body;
+    n = kept.len;
+    copy = malloc(n + 1);
+    assert_non_null(copy);
+    memcpy(copy, kept.data, n);
+
+    for (k = 0; k < n; k++) {
+        copy[k] = (char) (kept.data[k] ^ 1);
+        s->req.body = il_str(copy, n);
+        sig_refused(conf, s);
+        copy[k] = kept.data[k];
+
+        s->req.body = il_str(copy, k);
+        sig_refused(conf, s);
+    }
+
+    copy[n] = '\n';
+    s->req.body = il_str(copy, n + 1);
+    sig_refused(conf, s);
+    copy[n] = '\0';
+    sig_refused(conf, s);
+
+    free(copy);
+    s->req.body = kept;
+    sig_expect(conf, s, IL_SIG_OK, IL_SIG_WHY_OK);
+}
+
+
+/* Now is the time at which the request is valid: how far it may be off. */
+
+static inline void
+sig_abuse_clock(const il_sig_conf_t *conf, sig_t *s, int64_t tolerance)
+{
+    int64_t  now;
+
+    now = s->req.now;
+
+    s->req.now = now + tolerance;
+    sig_expect(conf, s, IL_SIG_OK, IL_SIG_WHY_OK);
+    s->req.now++;
+    sig_expect(conf, s, IL_SIG_TIMESTAMP, IL_SIG_WHY_TOO_OLD);
+    s->req.now = now - tolerance;
+    sig_expect(conf, s, IL_SIG_OK, IL_SIG_WHY_OK);
+    s->req.now--;
+    sig_expect(conf, s, IL_SIG_TIMESTAMP, IL_SIG_WHY_IN_FUTURE);
+    s->req.now = now;
+}
+
+
+/* The timestamp in header i: other spellings, and another time. */
+
+static inline void
+sig_abuse_timestamp(const il_sig_conf_t *conf, sig_t *s, size_t i)
+{
+    char    text[64];
+    size_t  k;
+
+    static const char *const  spellings[] = {
+        "%s ", " %s", "+%s", "-%s", "%s.0", "0x%s", "%se0", "%s,%s", "%ss",
+    };
+
+    sig_needs_header(conf, s, i);
+    sig_expect_with(conf, s, i, "", IL_SIG_INVALID, IL_SIG_WHY_MALFORMED);
+    sig_expect_with(conf, s, i, "1000000000000000000", IL_SIG_INVALID,
+                    IL_SIG_WHY_MALFORMED);
+    sig_expect_with(conf, s, i, "1", IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
+
+    for (k = 0; k < il_rows(spellings); k++) {
+        const char  *at;
+        size_t       used;
+
+        /* "%s" stands for the time. */
+
+        used = 0;
+
+        for (at = spellings[k]; *at != '\0'; at++) {
+            if (at[0] == '%') {
+                used += (size_t) snprintf(text + used, sizeof(text) - used,
+                                          "%s", s->values[i]);
+                at++;
+            } else {
+                text[used++] = *at;
+            }
+        }
+
+        text[used] = '\0';
+        sig_expect_with(conf, s, i, text, IL_SIG_INVALID,
+                        IL_SIG_WHY_MALFORMED);
+    }
+
+    /* The same number spelled otherwise is not what was signed. */
+
+    (void) snprintf(text, sizeof(text), "0%s", s->values[i]);
+    sig_expect_with(conf, s, i, text, IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
+}
+
+
 /* Hex or base64 of an HMAC over some texts; signs as a sender does. */
 
 static inline void
