@@ -16,6 +16,7 @@
 #include <sodium.h>
 
 #include "alert.h"
+#include "certs.h"
 #include "check.h"
 #include "fcgx.h"
 #include "log.h"
@@ -144,6 +145,7 @@ il_main_conf(il_args_t *args, int argc, char **argv)
     if (il_conf_check(&il_srv.conf, err, sizeof(err)) != 0
         || il_check_conf(&il_srv.conf, err, sizeof(err)) != 0
         || il_alert_conf(&il_srv.conf, err, sizeof(err)) != 0
+        || il_certs_conf(&il_srv.conf, err, sizeof(err)) != 0
         || il_keys_load(il_srv.conf.keys_dir, err, sizeof(err)) != 0)
     {
         (void) fprintf(stderr, "interlockd: %s\n", err);
@@ -246,6 +248,7 @@ il_main_start(void)
            && il_sweep_start() == 0
            && il_outcall_init() == 0
            && il_check_start() == 0
+           && il_certs_start() == 0
            && il_alert_start() == 0 ? 0 : -1;
 }
 
@@ -260,6 +263,7 @@ il_main_stop(void)
     il_sweep_stop();
     il_check_stop();
     il_alert_stop();
+    il_certs_stop();
 
     il_lane_stop(&il_srv.submit);
     il_lane_stop(&il_srv.submit_slow);

@@ -91,7 +91,13 @@ static const il_family_t  il_families[] = {
     { "checks_total", "Look-ups over HTTP, by what they said and settled.",
       { "subject", "answer", "outcome" }, NULL },
     { "alert_deliveries_total", "Events of alerts, by what became of a try.",
-      { "alert", "outcome", NULL }, NULL }
+      { "alert", "outcome", NULL }, NULL },
+    { "signatures_total",
+      "Requests whose signature interlockd verified, by what was found.",
+      { "scheme", "outcome", NULL }, NULL },
+    { "certificate_fetches_total",
+      "Certificates fetched and subscriptions confirmed, by what came of it.",
+      { "scheme", "outcome", NULL }, NULL }
 };
 
 

@@ -95,7 +95,6 @@ static const char  *ngx_http_interlock_outcomes[] = {
     "in_progress",
     "rejected",
     "head",
-    "handshake",
     "unfinished"
 };
 

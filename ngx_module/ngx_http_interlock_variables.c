@@ -146,7 +146,7 @@ ngx_http_interlock_add_variables(ngx_conf_t *cf)
         }
     }
 
-    return NGX_OK;
+    return ngx_http_interlock_backend_add_variables(cf);
 }
 
 
