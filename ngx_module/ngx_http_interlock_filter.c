@@ -99,6 +99,7 @@ ngx_http_interlock_header_filter(ngx_http_request_t *r)
 
         if (r->upstream) {
             ngx_http_interlock_settle(r, ctx, values);
+            ngx_http_interlock_taken(r, ctx);
 
         } else {
             ngx_http_interlock_release(ctx);

@@ -53,10 +53,6 @@ static ngx_int_t ngx_http_interlock_busy(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 static ngx_int_t ngx_http_interlock_duplicate(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
-static ngx_int_t ngx_http_interlock_reject(ngx_http_request_t *r,
-    ngx_http_interlock_ctx_t *ctx, il_problem_e problem, il_str_t detail);
-static ngx_int_t ngx_http_interlock_pass(ngx_http_interlock_ctx_t *ctx,
-    ngx_http_interlock_outcome_e outcome);
 static void ngx_http_interlock_alone(ngx_http_interlock_ctx_t *ctx,
     ngx_http_interlock_outcome_e outcome);
 static void ngx_http_interlock_cleanup(void *data);
@@ -147,11 +143,10 @@ ngx_http_interlock_start(ngx_http_request_t *r,
         (void) ngx_atomic_fetch_add(&ilcf->counters->requests, 1);
     }
 
-    if (r->method == NGX_HTTP_HEAD) {
-        ctx->state = NGX_HTTP_INTERLOCK_ANSWERED;
-        ngx_http_interlock_count(ctx, NGX_HTTP_INTERLOCK_HEAD);
+    rc = ngx_http_interlock_shake_start(r, ctx);
 
-        return ngx_http_interlock_reply_empty(r);
+    if (rc != NGX_OK) {
+        return rc;
     }
 
     rc = ngx_http_read_client_request_body(r, ngx_http_interlock_body_handler);
@@ -237,6 +232,7 @@ static ngx_int_t
 ngx_http_interlock_decide(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
 {
     il_str_t                         detail;
+    ngx_int_t                        rc;
     il_problem_e                     problem;
     ngx_http_interlock_main_conf_t  *imcf;
 
@@ -262,6 +258,12 @@ ngx_http_interlock_decide(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
         }
 
         ctx->verified = 1;
+
+        rc = ngx_http_interlock_shake_verified(r, ctx);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
     }
 
     /* what was asked of our variables before now was too early */
@@ -366,10 +368,10 @@ ngx_http_interlock_wait(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
     ngx_msec_int_t  ms;
 
     if (ctx->lcf->dry_run) {
-        ctx->dry = 1;
-        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                      "interlock: dry run, the request is in progress");
-        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_DRY_RUN);
+        return ngx_http_interlock_dry(r, ctx, ctx->lcf->provider
+                                      ? NGX_HTTP_SERVICE_UNAVAILABLE
+                                      : NGX_HTTP_CONFLICT,
+                                      "the request is in progress");
     }
 
     ms = (ngx_msec_int_t) (ctx->wait_end - ngx_current_msec);
@@ -468,10 +470,9 @@ ngx_http_interlock_duplicate(ngx_http_request_t *r,
     ngx_str_set(&ctx->decision, "duplicate");
 
     if (ctx->lcf->dry_run) {
-        ctx->dry = 1;
-        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                      "interlock: dry run, the request is a duplicate");
-        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_DRY_RUN);
+        return ngx_http_interlock_dry(r, ctx, 200
+                                      + (ngx_uint_t) ctx->answer.code,
+                                      "the request is a duplicate");
     }
 
     ctx->state = NGX_HTTP_INTERLOCK_ANSWERED;
@@ -481,7 +482,7 @@ ngx_http_interlock_duplicate(ngx_http_request_t *r,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_interlock_reject(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
     il_problem_e problem, il_str_t detail)
 {
@@ -505,8 +506,9 @@ ngx_http_interlock_reject(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
     }
 
     if (ctx->lcf->dry_run) {
-        ctx->dry = 1;
-        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_DRY_RUN);
+        return ngx_http_interlock_dry(r, ctx,
+                                      (ngx_uint_t) il_problem_status(problem),
+                                      name.data);
     }
 
     ctx->state = NGX_HTTP_INTERLOCK_ANSWERED;
@@ -527,7 +529,23 @@ ngx_http_interlock_reject(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
 }
 
 
-static ngx_int_t
+/* a dry run lets the request pass; the log has what would have been said */
+
+ngx_int_t
+ngx_http_interlock_dry(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
+    ngx_uint_t status, const char *what)
+{
+    ctx->dry = 1;
+
+    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                  "interlock: dry run, %s: %ui would have been answered", what,
+                  status);
+
+    return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_DRY_RUN);
+}
+
+
+ngx_int_t
 ngx_http_interlock_pass(ngx_http_interlock_ctx_t *ctx,
     ngx_http_interlock_outcome_e outcome)
 {

@@ -586,6 +586,7 @@ ngx_http_interlock_init(ngx_conf_t *cf)
 
     ngx_http_interlock_filter_init();
     ngx_http_interlock_call_filter_init();
+    ngx_http_interlock_taken_filter_init();
 
     imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_interlock_module);
 

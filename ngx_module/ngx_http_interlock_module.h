@@ -18,6 +18,7 @@
 #include "il_json.h"
 #include "il_key.h"
 #include "il_problem.h"
+#include "il_shake.h"
 #include "il_sig.h"
 #include "il_time.h"
 #include "il_token.h"
@@ -56,6 +57,9 @@ typedef struct {
 typedef struct {
     il_sig_conf_t                   sig;
     ngx_http_complex_value_t       *url;        /* public URL, or NULL */
+    il_shake_conf_t                 shake;
+    il_shake_taken_t                taken;      /* if status: the scheme's
+                                                 * own answer to deliveries */
     unsigned                        need_url:1;
 
     /* for interlockd, of the schemes that it verifies */
@@ -175,6 +179,8 @@ typedef struct {
     unsigned                        counted:1;
     unsigned                        waited:1;
     unsigned                        dry:1;      /* would have been answered */
+    unsigned                        taking:1;   /* the provider's own answer
+                                                 * is on its way */
 } ngx_http_interlock_ctx_t;
 
 
@@ -206,6 +212,33 @@ char *ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 il_problem_e ngx_http_interlock_verify_request(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
+
+/* ngx_http_interlock_file.c: the text of a parameter's file, which is to be
+ * freed (and is wiped then); what is wrong was logged. */
+
+ngx_int_t ngx_http_interlock_read_file(ngx_conf_t *cf, const char *parameter,
+    ngx_str_t *file, ngx_str_t *text);
+void ngx_http_interlock_free_file(ngx_str_t *text);
+
+/* ngx_http_interlock_shake.c: handshakes, and providers' own answers.
+ *
+ * _arg: NGX_OK, NGX_ERROR (logged), or NGX_DECLINED: no argument of these.
+ * _conf: once all arguments are known.
+ * _start, before the body is read, and _verified, after the signature was:
+ * NGX_OK to go on, else what the handler is to return.
+ * _taken: turns the backend's 2xx, of which no header was sent yet, into what
+ * the provider wants. */
+
+ngx_int_t ngx_http_interlock_shake_arg(ngx_conf_t *cf,
+    ngx_http_interlock_verify_t *verify, ngx_str_t *name, ngx_str_t *value);
+void ngx_http_interlock_shake_conf(ngx_http_interlock_verify_t *verify);
+ngx_int_t ngx_http_interlock_shake_start(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+ngx_int_t ngx_http_interlock_shake_verified(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+void ngx_http_interlock_taken(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+void ngx_http_interlock_taken_filter_init(void);
 
 /* ngx_http_interlock_url.c: url= of interlock_verify, and what *url is for a
  * request; it lives as long as the request and stays as it is if the scheme
@@ -244,6 +277,15 @@ ngx_http_interlock_ctx_t *ngx_http_interlock_create_ctx(ngx_http_request_t *r,
 void ngx_http_interlock_release(ngx_http_interlock_ctx_t *ctx);
 void ngx_http_interlock_count(ngx_http_interlock_ctx_t *ctx,
     ngx_http_interlock_outcome_e outcome);
+
+/* What the handler returns for a request that it refuses, lets pass, or would
+ * have answered with this status were it no dry run. */
+ngx_int_t ngx_http_interlock_reject(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_problem_e problem, il_str_t detail);
+ngx_int_t ngx_http_interlock_pass(ngx_http_interlock_ctx_t *ctx,
+    ngx_http_interlock_outcome_e outcome);
+ngx_int_t ngx_http_interlock_dry(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, ngx_uint_t status, const char *what);
 
 /* ngx_http_interlock_body.c: makes ctx->body from the chain */
 

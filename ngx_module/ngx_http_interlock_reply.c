@@ -67,11 +67,12 @@ ngx_int_t
 ngx_http_interlock_reply_answer(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx)
 {
-    char         id[IL_UUID_TEXT + 1];
-    size_t       len;
-    ngx_str_t    value;
-    ngx_uint_t   status;
-    il_answer_t  answer;
+    char               id[IL_UUID_TEXT + 1];
+    size_t             len;
+    ngx_str_t          value;
+    ngx_uint_t         status;
+    il_answer_t        answer;
+    il_shake_taken_t  *taken;
 
     ngx_memzero(&answer, sizeof(il_answer_t));
 
@@ -135,6 +136,16 @@ ngx_http_interlock_reply_answer(ngx_http_request_t *r,
         {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
+    }
+
+    if (ctx->lcf->verify && ctx->lcf->verify->taken.status) {
+
+        taken = &ctx->lcf->verify->taken;
+
+        return ngx_http_interlock_send(r, (ngx_uint_t) taken->status,
+                                       taken->type,
+                                       (u_char *) taken->body.data,
+                                       taken->body.len);
     }
 
     return ngx_http_interlock_send(r, status, "application/json",

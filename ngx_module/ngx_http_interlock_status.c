@@ -95,6 +95,7 @@ static const char  *ngx_http_interlock_outcomes[] = {
     "in_progress",
     "rejected",
     "head",
+    "handshake",
     "unfinished"
 };
 

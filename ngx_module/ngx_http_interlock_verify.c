@@ -14,20 +14,13 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
-#include <sodium.h>
-
 #include "ngx_http_interlock_module.h"
-
-
-#define NGX_HTTP_INTERLOCK_SECRET_MAX  65536
 
 
 static char *ngx_http_interlock_verify_arg(ngx_conf_t *cf,
     ngx_http_interlock_verify_t *verify, ngx_str_t *value, ngx_str_t *secret);
 static ngx_int_t ngx_http_interlock_read_secret(ngx_conf_t *cf,
     ngx_http_interlock_verify_t *verify, ngx_str_t *file);
-static ngx_int_t ngx_http_interlock_check_secret_file(ngx_conf_t *cf,
-    ngx_str_t *name, ngx_file_info_t *fi);
 static void ngx_http_interlock_verify_cleanup(void *data);
 static il_str_t ngx_http_interlock_header(void *ctx,
     const char *lowcase_name, size_t *count);
@@ -108,6 +101,8 @@ ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    ngx_http_interlock_shake_conf(verify);
+
     ilcf->verify = verify;
 
     return ngx_http_interlock_url_check(cf, verify);
@@ -120,6 +115,7 @@ ngx_http_interlock_verify_arg(ngx_conf_t *cf,
 {
     char        err[IL_SIG_ERR_CAP];
     u_char     *p;
+    ngx_int_t   shake;
     ngx_str_t   name, arg;
 
     p = (u_char *) ngx_strchr(value->data, '=');
@@ -145,6 +141,12 @@ ngx_http_interlock_verify_arg(ngx_conf_t *cf,
         return ngx_http_interlock_url_arg(cf, verify, &arg);
     }
 
+    shake = ngx_http_interlock_shake_arg(cf, verify, &name, &arg);
+
+    if (shake != NGX_DECLINED) {
+        return shake == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+    }
+
     err[0] = '\0';
 
     if (il_sig_conf_arg(&verify->sig, ngx_http_interlock_str(&name),
@@ -167,134 +169,30 @@ ngx_http_interlock_verify_arg(ngx_conf_t *cf,
 }
 
 
-/* the file is read by the master process at start and at each reload */
-
 static ngx_int_t
 ngx_http_interlock_read_secret(ngx_conf_t *cf,
     ngx_http_interlock_verify_t *verify, ngx_str_t *file)
 {
-    char              err[IL_SIG_ERR_CAP];
-    u_char           *buf;
-    size_t            size;
-    ssize_t           n;
-    ngx_fd_t          fd;
-    ngx_int_t         rc;
-    ngx_str_t         name;
-    ngx_file_info_t   fi;
+    int        rc;
+    char       err[IL_SIG_ERR_CAP];
+    ngx_str_t  text;
 
-    name = *file;
-
-    if (ngx_conf_full_name(cf->cycle, &name, 1) != NGX_OK) {
+    if (ngx_http_interlock_read_file(cf, "secret", file, &text) != NGX_OK) {
         return NGX_ERROR;
-    }
-
-    fd = ngx_open_file(name.data, NGX_FILE_RDONLY|NGX_FILE_NONBLOCK,
-                       NGX_FILE_OPEN, 0);
-
-    if (fd == NGX_INVALID_FILE) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           "can not read \"secret=%V\" in "
-                           "\"interlock_verify\": " ngx_open_file_n
-                           " \"%V\" failed", file, &name);
-        return NGX_ERROR;
-    }
-
-    rc = NGX_ERROR;
-    buf = NULL;
-    size = 0;
-
-    if (ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           ngx_fd_info_n " \"%V\" failed", &name);
-        goto done;
-    }
-
-    if (ngx_http_interlock_check_secret_file(cf, &name, &fi) != NGX_OK) {
-        goto done;
-    }
-
-    size = (size_t) ngx_file_size(&fi);
-
-    buf = ngx_alloc(size, cf->log);
-    if (buf == NULL) {
-        goto done;
-    }
-
-    n = ngx_read_fd(fd, buf, size);
-
-    if (n == -1 || (size_t) n != size) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           ngx_read_fd_n " \"%V\" failed", &name);
-        goto done;
     }
 
     err[0] = '\0';
 
-    if (il_sig_conf_secrets(&verify->sig, il_str((char *) buf, size), err,
-                            sizeof(err))
-        != 0)
-    {
+    rc = il_sig_conf_secrets(&verify->sig, ngx_http_interlock_str(&text), err,
+                             sizeof(err));
+
+    ngx_http_interlock_free_file(&text);
+
+    if (rc != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid secret file \"%V\" in "
-                           "\"interlock_verify\": %s", &name, err);
-        goto done;
-    }
-
-    rc = NGX_OK;
-
-done:
-
-    if (buf) {
-        sodium_memzero(buf, size);
-        ngx_free(buf);
-    }
-
-    if (ngx_close_file(fd) == NGX_FILE_ERROR) {
-        ngx_conf_log_error(NGX_LOG_ALERT, cf, ngx_errno,
-                           ngx_close_file_n " \"%V\" failed", &name);
-    }
-
-    return rc;
-}
-
-
-static ngx_int_t
-ngx_http_interlock_check_secret_file(ngx_conf_t *cf, ngx_str_t *name,
-    ngx_file_info_t *fi)
-{
-    if (!ngx_is_file(fi)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "secret file \"%V\" in \"interlock_verify\" is "
-                           "not a regular file", name);
+                           "\"interlock_verify\": %s", file, err);
         return NGX_ERROR;
-    }
-
-    if (ngx_file_size(fi) == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "secret file \"%V\" in \"interlock_verify\" is "
-                           "empty", name);
-        return NGX_ERROR;
-    }
-
-    if (ngx_file_size(fi) > NGX_HTTP_INTERLOCK_SECRET_MAX) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "secret file \"%V\" in \"interlock_verify\" is "
-                           "too large", name);
-        return NGX_ERROR;
-    }
-
-    if (fi->st_mode & S_IWOTH) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "secret file \"%V\" in \"interlock_verify\" may "
-                           "be written by everybody", name);
-        return NGX_ERROR;
-    }
-
-    if (fi->st_mode & S_IROTH) {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "secret file \"%V\" in \"interlock_verify\" may "
-                           "be read by everybody; its mode should be 0600",
-                           name);
     }
 
     return NGX_OK;

@@ -44,6 +44,7 @@ typedef enum {
     NGX_HTTP_INTERLOCK_IN_PROGRESS,     /* 409 or 503 after the wait */
     NGX_HTTP_INTERLOCK_REJECTED,        /* 400 or 401 */
     NGX_HTTP_INTERLOCK_HEAD,            /* HEAD answered with 200 */
+    NGX_HTTP_INTERLOCK_HANDSHAKE,       /* a provider's, answered here */
     NGX_HTTP_INTERLOCK_UNFINISHED,      /* ended before it was decided */
     NGX_HTTP_INTERLOCK_OUTCOMES
 } ngx_http_interlock_outcome_e;
