@@ -39,6 +39,9 @@
 #define NGX_HTTP_INTERLOCK_STATUS_JSON      1
 #define NGX_HTTP_INTERLOCK_STATUS_PROM      2
 
+/* the length of a variable's value has 28 bits */
+#define NGX_HTTP_INTERLOCK_VALUE_MAX        0x0fffffff
+
 
 typedef struct {
     ngx_array_t                    *zones;      /* of ngx_shm_zone_t * */
@@ -69,7 +72,7 @@ typedef struct {
 
 
 typedef struct {
-    ngx_int_t                       index;      /* of the variable */
+    ngx_int_t                       index;      /* of the variable; first */
     ngx_str_t                       pointer;
 } ngx_http_interlock_json_t;
 
@@ -90,6 +93,8 @@ typedef struct {
     ngx_array_t                    *work_headers;   /* of ngx_str_t */
     ngx_array_t                    *json;       /* of ..._json_t */
     ngx_str_t                      *split;      /* pointer to the elements */
+    ngx_array_t                    *form;       /* of ..._form_t */
+    ngx_array_t                    *date;       /* of ..._date_t */
     ngx_uint_t                      mismatch;
     ngx_msec_t                      wait;
     ngx_flag_t                      dry_run;
