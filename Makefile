@@ -27,8 +27,7 @@ endif
 COMMON_SRC := $(wildcard common/*.c)
 FCGI_SRC := $(wildcard fcgi/*.c)
 CLI_SRC := $(wildcard fcgi/cli/*.c)
-CLI_SHARED := $(wildcard fcgi/db.c fcgi/db_types.c fcgi/conf.c fcgi/log.c \
-    fcgi/clock.c fcgi/sig_pk.c fcgi/cert.c fcgi/outcall.c fcgi/outcall_rules.c)
+CLI_SHARED := $(wildcard fcgi/db.c fcgi/db_types.c fcgi/conf.c fcgi/log.c)
 UNIT_SRC := $(wildcard t/00-unit/*.c)
 MODULE_SRC := $(wildcard ngx_module/*.c ngx_module/*.h ngx_module/config)
 
@@ -160,6 +159,7 @@ install: all
 	$(INSTALL) -m 644 $(B)/ngx_http_interlock_module.so \
 	    '$(DESTDIR)$(moduledir)/ngx_http_interlock_module.so'
 	@for f in sql/*.sql sql/*/*.sql ngx_module/interlock_params \
+	    ngx_module/interlock_audit \
 	    fcgi/etc/kinds/*.json fcgi/etc/effect-kinds/*.json \
 	    fcgi/etc/schedules/*.json \
 	    ngx_module/interlock_effect_params fcgi/etc/units/*; do [ ! -f "$$f" ] || \

@@ -282,13 +282,18 @@ il_health_lanes(il_buf_t *b)
         { "begin", &il_srv.begin },
         { "outcome", &il_srv.outcome },
         { "look", &il_srv.look },
-        { "read", &il_srv.read }
+        { "read", &il_srv.read },
+        { "edge", &il_srv.edge }
     };
 
     il_buf_puts(b, "# HELP interlock_lane_depth Calls that wait for the "
                 "database.\n# TYPE interlock_lane_depth gauge\n");
 
     for (i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
+        if (lanes[i].lane->threads == NULL) {
+            continue;
+        }
+
         il_buf_puts(b, "interlock_lane_depth{lane=\"");
         il_buf_puts(b, lanes[i].name);
         il_buf_puts(b, "\"} ");

@@ -318,7 +318,7 @@ il_lane_link(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n)
             oldest = link->since;
         }
 
-        if (now - oldest >= patience
+        if ((now - oldest >= patience && !lane->ops->patient)
             || __atomic_load_n(&il_lane_hurried, __ATOMIC_RELAXED))
         {
             return -1;
@@ -378,8 +378,8 @@ il_lane_run(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n)
         }
 
         if (__atomic_load_n(&il_lane_hurried, __ATOMIC_RELAXED)
-            || il_now_ms() - il_lane_oldest(items, n)
-               >= lane->conf->db_deadline)
+            || (il_now_ms() - il_lane_oldest(items, n)
+                >= lane->conf->db_deadline && !lane->ops->patient))
         {
             break;
         }

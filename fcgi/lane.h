@@ -60,6 +60,8 @@ typedef struct {
 
     int           single;       /* one item a call */
     int           reads;        /* an unknown outcome does not matter */
+    int           patient;      /* nobody waits for the answer: however long
+                                   the database is away, items stay */
 } il_lane_ops_t;
 
 struct il_lane_s {

@@ -14,9 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "lane.h"
@@ -26,6 +24,7 @@
 #include "req.h"
 #include "route.h"
 #include "server.h"
+#include "sock.h"
 #include "work.h"
 
 
@@ -85,90 +84,22 @@ il_loop_ctl(int op, int fd, uint32_t events, void *ptr)
 }
 
 
-/* A socket file that nobody listens at is left over from a crash. */
-
-static int
-il_loop_clear_path(const struct sockaddr_un *addr, char *err, size_t cap)
-{
-    int          fd, rc;
-    struct stat  st;
-
-    if (lstat(addr->sun_path, &st) != 0) {
-        return 0;
-    }
-
-    if (!S_ISSOCK(st.st_mode)) {
-        (void) snprintf(err, cap, "listen: \"%s\" is not a socket",
-                        addr->sun_path);
-        return -1;
-    }
-
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        (void) snprintf(err, cap, "socket: %s", strerror(errno));
-        return -1;
-    }
-
-    rc = connect(fd, (const struct sockaddr *) addr, sizeof(*addr));
-    (void) close(fd);
-
-    if (rc == 0) {
-        (void) snprintf(err, cap, "listen: \"%s\" is in use",
-                        addr->sun_path);
-        return -1;
-    }
-
-    if (unlink(addr->sun_path) != 0) {
-        (void) snprintf(err, cap, "unlink \"%s\": %s", addr->sun_path,
-                        strerror(errno));
-        return -1;
-    }
-
-    return 0;
-}
-
-
 static int
 il_loop_listen(const char *path, char *err, size_t cap)
 {
-    int                 fd;
-    mode_t              mask;
-    struct sockaddr_un  addr;
+    int  fd;
 
-    memset(&addr, 0, sizeof(addr));
-    addr.sun_family = AF_UNIX;
-
-    if (strlen(path) >= sizeof(addr.sun_path)) {
-        (void) snprintf(err, cap, "listen: the path is longer than %zu bytes",
-                        sizeof(addr.sun_path) - 1);
-        return -1;
-    }
-
-    memcpy(addr.sun_path, path, strlen(path));
-
-    if (il_loop_clear_path(&addr, err, cap) != 0) {
-        return -1;
-    }
-
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    fd = il_sock_bind("listen", path, SOCK_STREAM, err, cap);
     if (fd < 0) {
-        (void) snprintf(err, cap, "socket: %s", strerror(errno));
         return -1;
     }
 
-    mask = umask(0117);
-
-    if (bind(fd, (struct sockaddr *) &addr, sizeof(addr)) != 0
-        || listen(fd, IL_LOOP_BACKLOG) != 0)
-    {
-        (void) umask(mask);
+    if (listen(fd, IL_LOOP_BACKLOG) != 0) {
         (void) snprintf(err, cap, "listen: \"%s\": %s", path,
                         strerror(errno));
         (void) close(fd);
         return -1;
     }
-
-    (void) umask(mask);
 
     return fd;
 }

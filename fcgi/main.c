@@ -16,8 +16,8 @@
 #include <sodium.h>
 
 #include "alert.h"
-#include "certs.h"
 #include "check.h"
+#include "edge.h"
 #include "fcgx.h"
 #include "log.h"
 #include "loop.h"
@@ -145,7 +145,6 @@ il_main_conf(il_args_t *args, int argc, char **argv)
     if (il_conf_check(&il_srv.conf, err, sizeof(err)) != 0
         || il_check_conf(&il_srv.conf, err, sizeof(err)) != 0
         || il_alert_conf(&il_srv.conf, err, sizeof(err)) != 0
-        || il_certs_conf(&il_srv.conf, err, sizeof(err)) != 0
         || il_keys_load(il_srv.conf.keys_dir, err, sizeof(err)) != 0)
     {
         (void) fprintf(stderr, "interlockd: %s\n", err);
@@ -248,8 +247,8 @@ il_main_start(void)
            && il_sweep_start() == 0
            && il_outcall_init() == 0
            && il_check_start() == 0
-           && il_certs_start() == 0
-           && il_alert_start() == 0 ? 0 : -1;
+           && il_alert_start() == 0
+           && il_edge_start() == 0 ? 0 : -1;
 }
 
 
@@ -263,7 +262,7 @@ il_main_stop(void)
     il_sweep_stop();
     il_check_stop();
     il_alert_stop();
-    il_certs_stop();
+    il_edge_stop();
 
     il_lane_stop(&il_srv.submit);
     il_lane_stop(&il_srv.submit_slow);
@@ -308,7 +307,9 @@ il_main_run(void)
         return EX_OSERR;
     }
 
-    if (il_loop_init(&il_srv.conf, err, sizeof(err)) != 0) {
+    if (il_loop_init(&il_srv.conf, err, sizeof(err)) != 0
+        || il_edge_init(err, sizeof(err)) != 0)
+    {
         il_log(IL_LOG_ERROR, "%s", err);
         return EX_OSERR;
     }

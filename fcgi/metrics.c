@@ -92,12 +92,10 @@ static const il_family_t  il_families[] = {
       { "subject", "answer", "outcome" }, NULL },
     { "alert_deliveries_total", "Events of alerts, by what became of a try.",
       { "alert", "outcome", NULL }, NULL },
-    { "signatures_total",
-      "Requests whose signature interlockd verified, by what was found.",
-      { "scheme", "outcome", NULL }, NULL },
-    { "certificate_fetches_total",
-      "Certificates fetched and subscriptions confirmed, by what came of it.",
-      { "scheme", "outcome", NULL }, NULL }
+    { "edge_audit_datagrams_total",
+      "What edges told of requests that they answered alone, by what became "
+      "of it.",
+      { "outcome", NULL, NULL }, NULL }
 };
 
 
@@ -130,6 +128,11 @@ static const struct {
     { "alert_states", "What an alert was told of that is not over." },
     { "alert_deliveries_pending", "Events that their alert has not taken." },
     { "recovery_troubles", "Lost attempts that could not be recovered yet." },
+    { "edge_audit_received_total",
+      "Requests that an edge answered alone and that are on record." },
+    { "edge_audit_missing_total",
+      "Requests that an edge answered alone, by its own numbers, and that are "
+      "not on record." },
     { NULL, NULL }
 };
 

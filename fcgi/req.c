@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "edge.h"
 #include "il_time.h"
 #include "log.h"
 #include "metrics.h"
@@ -225,6 +226,8 @@ il_req_begin(il_conn_t *conn)
 
     r->conn = conn;
     conn->req = r;
+
+    il_edge_counts(il_req_param(r, "INTERLOCK_EDGE"));
 
     r->method = il_req_method(il_req_param(r, "REQUEST_METHOD"));
     il_req_split(r);

@@ -22,6 +22,7 @@ typedef struct {
     il_lane_t        outcome;
     il_lane_t        look;
     il_lane_t        read;
+    il_lane_t        edge;
 } il_server_t;
 
 extern il_server_t  il_srv;
@@ -33,6 +34,7 @@ extern const il_lane_ops_t  il_finish_ops;
 extern const il_lane_ops_t  il_begin_ops;
 extern const il_lane_ops_t  il_outcome_ops;
 extern const il_lane_ops_t  il_look_ops;
+extern const il_lane_ops_t  il_edge_ops;
 
 /* The token signing keys (keys.c); any thread may call these.  Reads them, at
  * the start and again: the lexically last *.seed signs.  0, or -1 with a

@@ -96,6 +96,11 @@ ngx_http_interlock_value(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
         return IL_P_INTERNAL;
     }
 
+    if (ctx->value_problem != IL_P_NONE) {
+        *detail = ctx->value_detail;
+        return ctx->value_problem;
+    }
+
     switch (ctx->json_rc) {
 
     case IL_JSON_MALFORMED:
@@ -112,14 +117,8 @@ ngx_http_interlock_value(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
         return IL_P_JSON_INVALID;
 
     default:
-        break;
+        return IL_P_NONE;
     }
-
-    if (ctx->value_problem != IL_P_NONE) {
-        *detail = ctx->value_detail;
-    }
-
-    return ctx->value_problem;
 }
 
 

@@ -61,6 +61,22 @@ ngx_http_interlock_reply_problem(ngx_http_request_t *r, il_problem_e problem,
 }
 
 
+void
+ngx_http_interlock_unpack(ngx_http_interlock_answer_t *packed,
+    il_answer_t *answer)
+{
+    ngx_memzero(answer, sizeof(il_answer_t));
+
+    answer->decision = (il_decision_e) packed->decision;
+    answer->status = (il_status_e) packed->status;
+    answer->reason = (il_reason_e) packed->reason;
+    answer->has = packed->has;
+    ngx_memcpy(answer->job_id, packed->ids[0], IL_UUID_BYTES);
+    ngx_memcpy(answer->active_job_id, packed->ids[1], IL_UUID_BYTES);
+    ngx_memcpy(answer->superseded_job_id, packed->ids[2], IL_UUID_BYTES);
+}
+
+
 /* the first answer again, as the backend would give it */
 
 ngx_int_t
@@ -74,15 +90,8 @@ ngx_http_interlock_reply_answer(ngx_http_request_t *r,
     il_answer_t        answer;
     il_shake_taken_t  *taken;
 
-    ngx_memzero(&answer, sizeof(il_answer_t));
+    ngx_http_interlock_unpack(&ctx->answer, &answer);
 
-    answer.decision = (il_decision_e) ctx->answer.decision;
-    answer.status = (il_status_e) ctx->answer.status;
-    answer.reason = (il_reason_e) ctx->answer.reason;
-    answer.has = ctx->answer.has;
-    ngx_memcpy(answer.job_id, ctx->answer.ids[0], IL_UUID_BYTES);
-    ngx_memcpy(answer.active_job_id, ctx->answer.ids[1], IL_UUID_BYTES);
-    ngx_memcpy(answer.superseded_job_id, ctx->answer.ids[2], IL_UUID_BYTES);
     answer.kind = ngx_http_interlock_str(&ctx->kind);
     answer.work_key = ngx_http_interlock_str(&ctx->work_key);
 

@@ -61,6 +61,8 @@ static void ngx_http_interlock_status_json_zone(
     ngx_http_interlock_out_t *out, ngx_shm_zone_t *shm_zone);
 static void ngx_http_interlock_status_json_location(
     ngx_http_interlock_out_t *out, ngx_http_interlock_counters_t *c);
+static void ngx_http_interlock_status_json_refusals(
+    ngx_http_interlock_out_t *out, ngx_shm_zone_t *shm_zone);
 static void ngx_http_interlock_status_prometheus(
     ngx_http_interlock_out_t *out, ngx_http_interlock_main_conf_t *imcf);
 static void ngx_http_interlock_status_locations(
@@ -146,6 +148,9 @@ static ngx_http_interlock_metric_t  ngx_http_interlock_metrics[] = {
     { "free_pages", "gauge", "Free entries, as pages of memory.",
       ngx_http_interlock_stat(free_pages), 0 },
 
+    { "free_bytes", "gauge", "Free entries, as bytes of memory.",
+      ngx_http_interlock_stat(free_bytes), 0 },
+
     { "evictions_total", "counter", "Answers given up for want of room.",
       ngx_http_interlock_stat(evicted), 1 },
 
@@ -162,7 +167,11 @@ static ngx_http_interlock_metric_t  ngx_http_interlock_metrics[] = {
 
     { "epoch_changes_total", "counter",
       "Times that the backend's epoch changed.",
-      ngx_http_interlock_stat(epochs), 1 }
+      ngx_http_interlock_stat(epochs), 1 },
+
+    { "answered_alone_total", "counter",
+      "Requests answered alone: their last number.",
+      ngx_http_interlock_stat(answered), 1 }
 };
 
 #define NGX_HTTP_INTERLOCK_METRICS                                            \
@@ -319,6 +328,11 @@ ngx_http_interlock_status_json_zone(ngx_http_interlock_out_t *out,
 
     ngx_http_interlock_print(out, "\"epoch\":\"%V\",", &s);
 
+    s.data = name;
+    s.len = ngx_hex_dump(name, stat.id, NGX_HTTP_INTERLOCK_ZONE_ID) - name;
+
+    ngx_http_interlock_print(out, "\"id\":\"%V\",", &s);
+
     for (i = 0; i < NGX_HTTP_INTERLOCK_METRICS; i++) {
         m = &ngx_http_interlock_metrics[i];
 
@@ -345,7 +359,60 @@ ngx_http_interlock_status_json_zone(ngx_http_interlock_out_t *out,
         }
     }
 
+    ngx_http_interlock_print(out, "],\"refusals\":[");
+    ngx_http_interlock_status_json_refusals(out, shm_zone);
     ngx_http_interlock_print(out, "]}");
+}
+
+
+/* the last refusals, newest first: when, where, why and of whom; nothing of
+ * what was sent */
+
+static void
+ngx_http_interlock_status_json_refusals(ngx_http_interlock_out_t *out,
+    ngx_shm_zone_t *shm_zone)
+{
+    u_char                         buf[6 * NGX_HTTP_INTERLOCK_LABEL_MAX];
+    u_char                         time[IL_RFC3339_CAP];
+    ngx_str_t                      label, addr;
+    ngx_uint_t                     i, n;
+    ngx_http_interlock_refusal_t  *r, refusals[NGX_HTTP_INTERLOCK_RING];
+
+    n = ngx_http_interlock_zone_refusals(shm_zone->data, refusals);
+
+    for (i = 0; i < n; i++) {
+        r = &refusals[i];
+
+        /* a slot that a dying worker left half written is none */
+
+        if (r->problem >= IL_P_MAX || r->addr_len > sizeof(r->addr)
+            || il_rfc3339_format((char *) time, sizeof(time),
+                                 (int64_t) r->time * 1000) == 0)
+        {
+            r->problem = IL_P_NONE;
+            r->addr_len = 0;
+            time[0] = '\0';
+        }
+
+        ngx_str_null(&label);
+
+        if (r->counters) {
+            label = ngx_http_interlock_label(r->counters, buf);
+        }
+
+        /* "unix:", or digits, dots and colons: nothing to escape */
+
+        addr.data = r->addr;
+        addr.len = r->addr_len;
+
+        ngx_http_interlock_print(out, "%s{\"time\":\"%s\","
+                                 "\"location\":\"%V\",\"reason\":\"%s\","
+                                 "\"address\":\"%V\"}", i ? "," : "", time,
+                                 &label,
+                                 il_problem_name((il_problem_e)
+                                                 r->problem).data,
+                                 &addr);
+    }
 }
 
 

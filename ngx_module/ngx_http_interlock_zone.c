@@ -355,6 +355,13 @@ ngx_http_interlock_zone_number(ngx_http_interlock_zone_t *zone)
 }
 
 
+uint64_t
+ngx_http_interlock_zone_answered(ngx_http_interlock_zone_t *zone)
+{
+    return (uint64_t) zone->sh->answered;
+}
+
+
 const u_char *
 ngx_http_interlock_zone_id(ngx_http_interlock_zone_t *zone)
 {

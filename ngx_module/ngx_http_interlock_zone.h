@@ -201,6 +201,9 @@ void ngx_http_interlock_zone_stat(ngx_http_interlock_zone_t *zone,
  */
 uint64_t ngx_http_interlock_zone_number(ngx_http_interlock_zone_t *zone);
 
+/* The last such number, 0 if there is none yet.  No lock. */
+uint64_t ngx_http_interlock_zone_answered(ngx_http_interlock_zone_t *zone);
+
 /* NGX_HTTP_INTERLOCK_ZONE_ID random bytes that name this memory: numbers are
  * of one memory only.  They never change while it lives; no lock. */
 const u_char *ngx_http_interlock_zone_id(ngx_http_interlock_zone_t *zone);

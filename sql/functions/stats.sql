@@ -20,7 +20,7 @@
 --   duplicate_side_effect_total{effect_kind}
 --                                  contradictions: what happened twice, or
 --                                  after it was certain that it had not
--- and those of schedule_stats.
+-- and those of schedule_stats and edge_stats.
 create or replace function interlock.stats()
 returns table (name text, tenant text, labels text, value double precision)
 language plpgsql stable security definer
@@ -128,6 +128,7 @@ begin
 
     return query select * from interlock.effect_stats();
     return query select * from interlock.schedule_stats();
+    return query select * from interlock.edge_stats();
 end
 $$;
 

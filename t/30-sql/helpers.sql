@@ -577,3 +577,23 @@ $$;
 create function t.found() returns text language sql as $$
     select '{"answer":"found"}'
 $$;
+
+-- What an edge tells of a request that it answered alone; its id goes by its
+-- number.
+create function t.edge(
+    seq bigint, decision text, idem text, kind text, key text, job uuid,
+    source text default 'api', zone bigint default 1,
+    at timestamptz default clock_timestamp(), fp text default '{}',
+    tenant text default 'demo', seen boolean default false)
+returns text
+language sql as $$
+    select x.outcome from interlock.edge_record(array[t.rid(9000 + zone)],
+        array[seq], array[case when not seen
+                          then t.rid(8000000 + zone * 1000 + seq) end],
+        array[at], array[tenant], array[source], array[idem],
+        array[sha256(convert_to(fp, 'UTF8'))], array[kind], array[key],
+        array[decision], array[case decision when 'skipped' then 200
+                               else 202 end],
+        array[case decision when 'skipped' then 'same_work' end],
+        array['queued'], array[job], array[job]) x
+$$;

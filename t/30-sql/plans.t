@@ -65,6 +65,9 @@ $c->psql(q{
     select interlock.work_result(tenant, 'p:1', null) from t.held;
     select interlock.runnable(array[tenant], array['one']) from t.held;
     select interlock.prune(9);
+    select t.edge(1, 'duplicate', 'i1', 'one', 'p:1', job) from t.held;
+    select t.edge(2, 'skipped', 'i9', 'one', 'p:1', job) from t.held;
+    select interlock.edge_stats();
 
     select t.submit('chw', 'chw');
     select t.submit('chk', 'c:' || x) from generate_series(1, 2) x;
@@ -296,7 +299,7 @@ my %whole = (
     'recovery_troubles recover' => 1,
 );
 
-my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evidence_sources|sent|asked|pg_\w+|tenants|kinds|kind_versions|pauses|kind_stops|alerts|alert_scans|installation|migrations|limits|schedules|schedule_versions)$/;
+my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evidence_sources|sent|asked|pg_\w+|tenants|kinds|kind_versions|pauses|kind_stops|alerts|alert_scans|installation|migrations|limits|schedules|schedule_versions|edge_zones)$/;
 # By the tenant alone on purpose: a bounded look at the tenant's queue, and
 # operators' rare calls about the groups of a limit; and the tests' helpers.
 my $meant = qr/limit p_bound|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)|p_reason = 'tenant_full'|where s\.schedule = p_name and \(s\.try_at|from interlock\.(?:gaps|schedule_plans|jobs|slots) where (?:state|what|kind|schedule) = '/;

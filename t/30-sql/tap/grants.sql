@@ -19,6 +19,7 @@ insert into service values
     ('checks_take'),
     ('checks_unanswered'),
     ('claim'),
+    ('edge_record'),
     ('effect_begin'),
     ('effect_check_now'),
     ('effect_get'),

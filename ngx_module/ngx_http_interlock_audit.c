@@ -1,0 +1,255 @@
+
+/*
+ * Copyright (C) the interlock authors
+ */
+
+
+/*
+ * What the edge answered alone is told to the backend afterwards, by nginx's
+ * own access log (see the file interlock_audit): these are its variables.  A
+ * request that was answered alone has a number, so that one that was lost on
+ * the way shows.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_http_interlock_module.h"
+
+
+static ngx_int_t ngx_http_interlock_audit_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_interlock_zone_id_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_interlock_seq_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_interlock_compact_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_interlock_edge_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_http_interlock_ctx_t *ngx_http_interlock_alone_ctx(
+    ngx_http_request_t *r, ngx_http_variable_value_t *v);
+static void ngx_http_interlock_audit_value(ngx_http_variable_value_t *v,
+    u_char *data, size_t len);
+
+
+static ngx_http_variable_t  ngx_http_interlock_audit_vars[] = {
+
+    { ngx_string("interlock_audit"), NULL,
+      ngx_http_interlock_audit_variable, 0, 0, 0 },
+
+    { ngx_string("interlock_zone_id"), NULL,
+      ngx_http_interlock_zone_id_variable, 0, 0, 0 },
+
+    { ngx_string("interlock_edge_seq"), NULL,
+      ngx_http_interlock_seq_variable, 0, 0, 0 },
+
+    { ngx_string("interlock_answer"), NULL,
+      ngx_http_interlock_compact_variable, 0, 0, 0 },
+
+    /* for interlock_params */
+
+    { ngx_string("interlock_edge"), NULL,
+      ngx_http_interlock_edge_variable, 0, 0, 0 },
+
+      ngx_http_null_variable
+};
+
+
+ngx_int_t
+ngx_http_interlock_add_audit_variables(ngx_conf_t *cf)
+{
+    ngx_http_variable_t  *var, *v;
+
+    for (v = ngx_http_interlock_audit_vars; v->name.len; v++) {
+        var = ngx_http_add_variable(cf, &v->name, v->flags);
+        if (var == NULL) {
+            return NGX_ERROR;
+        }
+
+        var->get_handler = v->get_handler;
+        var->data = v->data;
+    }
+
+    return NGX_OK;
+}
+
+
+/* The request's state if it was answered alone; else NULL, and the variable
+ * has no value, which may change: it is not cached. */
+
+static ngx_http_interlock_ctx_t *
+ngx_http_interlock_alone_ctx(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v)
+{
+    ngx_http_interlock_ctx_t  *ctx;
+
+    ctx = ngx_http_interlock_get_ctx(r);
+
+    if (ctx == NULL || ctx->number == 0) {
+        v->valid = 0;
+        v->not_found = 1;
+        v->no_cacheable = 1;
+        return NULL;
+    }
+
+    return ctx;
+}
+
+
+static void
+ngx_http_interlock_audit_value(ngx_http_variable_value_t *v, u_char *data,
+    size_t len)
+{
+    v->data = data;
+    v->len = len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+}
+
+
+/* 1 for a request that is to be told of */
+
+static ngx_int_t
+ngx_http_interlock_audit_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    if (ngx_http_interlock_alone_ctx(r, v)) {
+        ngx_http_interlock_audit_value(v, (u_char *) "1", 1);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_interlock_zone_id_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    u_char                    *p, *last;
+    ngx_http_interlock_ctx_t  *ctx;
+
+    ctx = ngx_http_interlock_alone_ctx(r, v);
+    if (ctx == NULL) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, 2 * NGX_HTTP_INTERLOCK_ZONE_ID);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    last = ngx_hex_dump(p,
+                (u_char *) ngx_http_interlock_zone_id(ctx->lcf->shm_zone->data),
+                NGX_HTTP_INTERLOCK_ZONE_ID);
+
+    ngx_http_interlock_audit_value(v, p, last - p);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_interlock_seq_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    u_char                    *p, *last;
+    ngx_http_interlock_ctx_t  *ctx;
+
+    ctx = ngx_http_interlock_alone_ctx(r, v);
+    if (ctx == NULL) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, NGX_INT64_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    last = ngx_sprintf(p, "%uL", ctx->number);
+
+    ngx_http_interlock_audit_value(v, p, last - p);
+
+    return NGX_OK;
+}
+
+
+/* The answer in il_answer.h's compact form. */
+
+static ngx_int_t
+ngx_http_interlock_compact_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    u_char                    *p;
+    size_t                     len;
+    il_answer_t                answer;
+    ngx_http_interlock_ctx_t  *ctx;
+
+    ctx = ngx_http_interlock_alone_ctx(r, v);
+    if (ctx == NULL) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, IL_ANSWER_COMPACT_CAP);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_interlock_unpack(&ctx->answer, &answer);
+
+    len = il_answer_compact((char *) p, IL_ANSWER_COMPACT_CAP, &answer,
+                            200 + (int) ctx->answer.code);
+
+    ngx_http_interlock_audit_value(v, p, len);
+
+    return NGX_OK;
+}
+
+
+/* How far each zone has counted, "ID:NUMBER,...": told with every request, so
+ * that the loss of the last lines shows without another one to come.  It grows
+ * meanwhile, and so is computed once for a request. */
+
+static ngx_int_t
+ngx_http_interlock_edge_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    u_char                          *p, *last;
+    ngx_uint_t                       i;
+    ngx_shm_zone_t                 **zp;
+    ngx_http_interlock_zone_t       *zone;
+    ngx_http_interlock_main_conf_t  *imcf;
+
+    imcf = ngx_http_get_module_main_conf(r, ngx_http_interlock_module);
+    zp = imcf->zones->elts;
+
+    p = ngx_pnalloc(r->pool, imcf->zones->nelts
+                             * (2 * NGX_HTTP_INTERLOCK_ZONE_ID + NGX_INT64_LEN
+                                + sizeof(":,") - 1) + 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    last = p;
+
+    for (i = 0; i < imcf->zones->nelts; i++) {
+        zone = zp[i]->data;
+
+        if (i) {
+            *last++ = ',';
+        }
+
+        last = ngx_hex_dump(last,
+                            (u_char *) ngx_http_interlock_zone_id(zone),
+                            NGX_HTTP_INTERLOCK_ZONE_ID);
+        last = ngx_sprintf(last, ":%uL",
+                           ngx_http_interlock_zone_answered(zone));
+    }
+
+    ngx_http_interlock_audit_value(v, p, last - p);
+
+    return NGX_OK;
+}

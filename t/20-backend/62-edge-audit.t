@@ -1,0 +1,189 @@
+#!/usr/bin/perl
+
+# What nginx answers alone is on record within five seconds: with its keys,
+# beside the first request; and what was lost on the way is counted, whoever
+# was away: nginx's lines, interlockd, the database.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use IO::Socket::UNIX;
+use JSON::PP;
+use Socket qw(SOCK_DGRAM);
+use Test::More;
+use Time::HiRes qw(time);
+
+use Interlock::Test;
+
+my $i = Interlock::Test->instance;
+
+sub push_event {
+    my ($ref, $delivery) = @_;
+    return $i->github(qq({"ref":"refs/heads/$ref",)
+        . '"repository":{"full_name":"acme/shop"}}',
+        { delivery => $delivery });
+}
+
+sub rows { $i->psql('select count(*) from interlock.requests') }
+
+sub segment { $_[0] =~ s/([^A-Za-z0-9:._-])/sprintf '%%%02X', ord $1/ger }
+
+sub told {
+    my $m = $i->metrics;
+    return map { $m->{"interlock_edge_audit_${_}_total"} } qw(received missing);
+}
+
+sub zone { $i->http('GET', '/edge/status')->{json}{zones}[0] }
+
+
+# --- a duplicate -----------------------------------------------------------
+
+# a quote, a backslash and a letter of two bytes go through all of it
+my $ref = "a\\\"\\\\\xc3\xa9";
+my $first = push_event($ref, 'edge-1');
+is($first->{status}, 202, 'a delivery is accepted');
+my $work_key = $first->{json}{work_key};
+utf8::encode(my $bytes = $work_key);
+
+my $before = time;
+my $again = push_event($ref, 'edge-1');
+is($again->{headers}{'idempotency-replayed'}, 'true', 'again: replayed');
+like($i->log('access'), qr/ 202 decision=duplicate upstream=- /,
+    'nginx answered it alone');
+
+my $sql = "select q.decision, q.code, q.job_id, q.idempotency_key, q.source,
+    q.kind, q.work_key, q.fingerprint = f.fingerprint, f.decision,
+    extract(epoch from q.arrived_at)
+    from interlock.requests q
+    join interlock.requests f on f.id = q.first_request
+    where q.decision = 'duplicate'";
+my $row = $i->wait_for(sub { ($i->sql($sql))[0] }, 5,
+    'the duplicate is on record');
+is(join('|', @$row[ 0 .. 8 ]), join('|', 'duplicate', 202,
+    $first->{json}{job_id}, 'edge-1', 'github', 'github-push', $bytes, 't',
+    'accepted'), 'with its keys, beside the first one');
+cmp_ok(abs($row->[9] - $before), '<', 1, 'at the time when it came');
+
+my $w = $i->http(GET => '/v1/works/' . segment($bytes),
+    { token => 'operator' });
+is_deeply($w->{json}{decisions}, { accepted => 1, duplicate => 1 },
+    'the work shows it');
+my $a = $i->http(GET => '/v1/audit?work_key=' . segment($bytes),
+    { token => 'auditor' });
+is_deeply([ map { [ @$_{qw(decision idempotency_key)} ] }
+    grep { $_->{what} eq 'request' } @{ $a->{json}{timeline} } ],
+    [ [ 'accepted', 'edge-1' ], [ 'duplicate', 'edge-1' ] ],
+    'so does the audit');
+
+
+# --- refused ones are no rows ----------------------------------------------
+
+my $forged = $i->http(POST => '/in/github', { body => '{}', headers => {
+    'X-GitHub-Event' => 'push', 'X-GitHub-Delivery' => 'edge-2',
+    'X-Hub-Signature-256' => 'sha256=' . '0' x 64 } });
+is($forged->{status}, 401, 'a forged request is refused');
+is(zone()->{answered_alone}, 1, 'and is no number of the zone');
+is($i->psql("select count(*) from interlock.requests
+             where idempotency_key = 'edge-2'"), 0, 'and no row');
+
+
+# --- lines that are none ---------------------------------------------------
+
+my $path = Interlock::Test::slurp($i->dir . '/interlockd.conf')
+    =~ /^edge_socket = (.*)$/m ? $1 : die 'no edge_socket';
+is(sprintf('%o', (stat $path)[2] & 07777), '660', 'the socket is 0660');
+
+my $good = { zone => 'ab' x 16, seq => '1', at => '1700000000.123',
+    tenant => 'demo', source => 'github', kind => 'github-push',
+    work_key => $work_key, key => 'edge-1', fingerprint => 'cd' x 32,
+    decision => 'duplicate', answer => "1;202;accepted;queued;-;1;"
+        . "$first->{json}{job_id};-;-" };
+my $line = JSON::PP->new->utf8->canonical;
+my $sock = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Peer => $path)
+    or die "$path: $!";
+my @bad = (
+    '', '{', 'no brace', '<190>Jan 1 00:00:00 interlock: []',
+    '<190>Jan 1 00:00:00 interlock: {}', "{\"zone\":\"\xff\"}",
+    '{"a":' x 100 . '1' . '}' x 100, '{' . ' ' x 20000 . '}',
+    map({ $line->encode({ %$good, @$_ }) }
+        [ zone => 'x' ], [ zone => 'ab' x 17 ], [ seq => '0' ],
+        [ seq => '-1' ], [ seq => '1' x 19 ], [ seq => 1 ], [ at => '1' ],
+        [ at => 'x.123' ], [ tenant => '' ], [ tenant => 'A B' ],
+        [ source => 'x' x 65 ], [ kind => "k\n" ], [ work_key => '' ],
+        [ work_key => 'x' x 2049 ], [ key => '' ], [ key => 'x' x 256 ],
+        [ key => "a\0b" ], [ fingerprint => 'zz' ],
+        [ decision => 'accepted' ], [ decision => 'rejected' ],
+        [ decision => '' ], [ answer => '' ], [ answer => '1;999' ],
+        [ decision => 'skipped' ]),
+    $line->encode($good) =~ s/\}$/,"seq":"2"}/r,
+    (map { my %part = %$good; delete $part{$_}; $line->encode(\%part) }
+        sort keys %$good));
+for my $text (@bad) {
+    $i->wait_for(sub { defined $sock->send($text) || !$!{EAGAIN} }, 5,
+        'room for a datagram');
+}
+my $malformed = 'interlock_edge_audit_datagrams_total{outcome="malformed"}';
+is($i->wait_for(sub { ($i->metrics->{$malformed} // 0) >= @bad
+    && $i->metrics->{$malformed} }, 10, 'all of them were read'), @bad,
+    scalar(@bad) . ' lines that are none are counted');
+$sock->send('<1>x: ' . $line->encode($good));
+$i->wait_for(sub { rows() == 3 }, 5, 'a line that is one is recorded');
+is($i->psql("select count(*) from interlock.edge_zones"), 2,
+    'of a zone of its own');
+$i->wait_for(sub { join(' ', told()) eq '2 0' }, 5, 'two of two');
+
+
+# --- interlockd is away ----------------------------------------------------
+
+my $repeat = sub { push_event($ref, 'edge-1') };
+kill 'STOP', $i->pid('keeper.interlockd');
+kill 'KILL', $i->backend_pid;
+$i->wait_for(sub { $i->http(GET => '/livez')->{status} != 200 }, 10,
+    'interlockd is away');
+is($repeat->()->{status}, 202, 'nginx goes on to answer') for 1 .. 3;
+kill 'CONT', $i->pid('keeper.interlockd');
+$i->wait_for(sub { $i->http(GET => '/readyz')->{status} == 200 }, 15,
+    'interlockd is back');
+is($i->wait_for(sub { my ($r, $m) = told(); $m && "$r $m" }, 15,
+    'a gap shows'), '2 3', 'the three are missing, without another one');
+is($repeat->()->{status}, 202, 'and again');
+$i->wait_for(sub { $repeat->(); (told())[0] > 2 }, 5,
+    'the next ones are on record');
+
+
+# --- the database is away --------------------------------------------------
+
+my $from = zone()->{answered_alone};
+$i->wait_for(sub { my ($r, $m) = told(); $r + $m == $from + 1 }, 15,
+    'all of it is settled');
+my ($received, $missing) = told();
+kill 'STOP', $i->pid('keeper.postgres');
+kill 'INT', $i->pid('postgres');
+$i->wait_for(sub { !eval { $i->psql('select 1'); 1 } }, 15,
+    'the database is away');
+is($repeat->()->{status}, 202, 'nginx does not need it') for 1 .. 20;
+kill 'CONT', $i->pid('keeper.postgres');
+$i->wait_for(sub { ((told())[0] // 0) == $received + 20 }, 15,
+    'what was told meanwhile is on record');
+
+$i->psql("select pg_terminate_backend(pid) from pg_stat_activity
+          where application_name = 'interlockd edge'", 'admin');
+$repeat->() for 1 .. 5;
+$i->wait_for(sub { my ($r, $m) = told(); $r == $received + 25 }, 10,
+    'a lost connection loses nothing');
+
+
+# --- an orderly end --------------------------------------------------------
+
+$repeat->() for 1 .. 10;
+$i->restart_backend;
+$i->wait_for(sub { my ($r, $m) = told();
+    $r + $m == zone()->{answered_alone} + 1 }, 15,
+    'rows and gap are what the zone counted');
+is((told())[1], $missing, 'none was lost by an orderly end');
+
+$i->check_sql;
+
+done_testing();
