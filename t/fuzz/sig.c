@@ -1,6 +1,7 @@
 /*
- * sig.c: signature headers.  The first byte chooses the scheme, the texts
- * between NUL bytes are the header values, the last is the body.
+ * sig.c: signatures.  The first byte chooses the scheme, the second which
+ * headers are missing or repeated; the texts between NUL bytes are the header
+ * values (one of them may be the URL), the last is the body.
  *
  * Nobody who does not know the secret may pass.
  */
@@ -18,20 +19,26 @@ typedef struct {
     const char  *args[5][2];
 } scheme_t;
 
+#define SECRET  "s3cret of the fuzzer\nsecond"
+#define NONE    { { NULL, NULL } }
+
+/* In the place of a header: the text is the URL. */
+#define URL     "url:"
+
 
 static const scheme_t  schemes[] = {
-    { "github", "s3cret of the fuzzer\nsecond",
+    { "github", SECRET,
       { "x-hub-signature-256", "x-github-delivery", "x-github-event" },
-      { { NULL, NULL } } },
+      NONE },
     { "stripe", "whsec_fuzz",
-      { "stripe-signature", "", "" }, { { NULL, NULL } } },
+      { "stripe-signature", "", "" }, NONE },
     { "standard", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"
       "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=",
       { "webhook-signature", "webhook-id", "webhook-timestamp" },
-      { { NULL, NULL } } },
+      NONE },
     { "standard", "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=",
       { "svix-signature", "svix-id", "svix-timestamp" },
-      { { NULL, NULL } } },
+      NONE },
     { "token", "long enough not to be guessed by a fuzzer",
       { "x-token", "", "" },
       { { "header", "X-Token" }, { "prefix", "T " }, { NULL, NULL } } },
@@ -40,6 +47,39 @@ static const scheme_t  schemes[] = {
       { { "header", "x-sig" }, { "prefix", "v0=" },
         { "signed", "{method}{url}{timestamp:x-time}{header:x-other}{body}" },
         { "encoding", "base64" }, { "algorithm", "sha512" } } },
+
+    { "adyen", "00112233445566778899aabbccddeeff",
+      { "hmacsignature", "", "" }, NONE },
+    { "discord",
+      "d52880e28f61caa4c2a48a82e55f4751a92289a78009ea9f6532270c16ce8abe",
+      { "x-signature-ed25519", "x-signature-timestamp", "" }, NONE },
+    { "gitlab", SECRET "\nwhsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+      { "x-gitlab-token", "webhook-signature", "webhook-id" }, NONE },
+    { "hubspot", SECRET,
+      { "x-hubspot-signature-v3", "x-hubspot-request-timestamp", URL },
+      NONE },
+    { "intercom", SECRET, { "x-hub-signature", "", "" }, NONE },
+    { "linear", SECRET,
+      { "linear-signature", "linear-delivery", "linear-event" }, NONE },
+    { "mailgun", SECRET, { "", "", "" }, NONE },
+    { "meta", SECRET, { "x-hub-signature-256", "", "" }, NONE },
+    { "paddle", SECRET, { "paddle-signature", "", "" }, NONE },
+    { "shopify", SECRET,
+      { "x-shopify-hmac-sha256", "shopify-hmac-sha256", "x-shopify-topic" },
+      NONE },
+    { "slack", SECRET,
+      { "x-slack-signature", "x-slack-request-timestamp", "" }, NONE },
+    { "square", SECRET, { "x-square-hmacsha256-signature", URL, "" }, NONE },
+    { "twilio", SECRET,
+      { "x-twilio-signature", "content-type", URL }, NONE },
+    { "twilio", SECRET,
+      { "x-twilio-signature", "content-type",
+        "x-twilio-webhooks-signature-settings" }, NONE },
+    { "x", SECRET, { "x-twitter-webhooks-signature", "", "" }, NONE },
+    { "zoom", SECRET,
+      { "x-zm-signature", "x-zm-request-timestamp", "" }, NONE },
+    { "sns", "arn:aws:sns:eu-west-1:123456789012:topic", { "", "", "" },
+      NONE },
 };
 
 #define SCHEMES  (sizeof(schemes) / sizeof(schemes[0]))
@@ -145,6 +185,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     req.method = il_cstr("POST");
     req.url = il_cstr("https://h.example/in/x");
     req.now = 1614265330;
+
+    for (i = 0; i < FIELDS - 1; i++) {
+        if (strcmp(ctx.scheme->headers[i], URL) == 0) {
+            req.url = ctx.values[i];
+        }
+    }
+
     req.body = il_fuzz_copy((const uint8_t *) rest.data, rest.len);
 
     configure(ctx.scheme, &conf);

@@ -29,8 +29,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     il_sig_request_t  req;
 
     static const char *const  schemes[] = {
-        "github", "stripe", "standard", "token", "hmac",
+        "github", "stripe", "standard", "token", "hmac", "adyen", "discord",
+        "gitlab", "hubspot", "intercom", "linear", "mailgun", "meta",
+        "paddle", "paypal", "sendgrid", "shopify", "slack", "sns", "square",
+        "twilio", "x", "zoom",
     };
+
+#define NSCHEMES  (sizeof(schemes) / sizeof(schemes[0]))
 
     if (size == 0) {
         return 0;
@@ -41,8 +46,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     value = il_fuzz_field(&rest);
     file = il_fuzz_copy((const uint8_t *) rest.data, rest.len);
 
-    IL_HOLDS(il_sig_conf_init(&conf, il_cstr(schemes[data[0] % 5]), err,
-                              sizeof(err)) == 0);
+    IL_HOLDS(il_sig_conf_init(&conf, il_cstr(schemes[data[0] % NSCHEMES]),
+                              err, sizeof(err)) == 0);
 
     err[0] = '\0';
 
@@ -67,6 +72,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memset(&req, 0, sizeof(req));
         req.header = header;
         req.now = 1784883600;
+        req.method = il_cstr("POST");
+        req.url = il_cstr("https://h.example/");
         (void) !il_sig_verify(&conf, &req, NULL);
     }
 
