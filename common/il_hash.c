@@ -96,6 +96,20 @@ il_entry_hash(uint8_t out[IL_ENTRY_BYTES], const uint8_t key[IL_ENTRY_KEY],
 
 
 void
+il_work_hash(uint8_t out[IL_WORK_BYTES], il_str_t tenant, il_str_t work_key)
+{
+    crypto_generichash_state  state;
+
+    (void) crypto_generichash_init(&state, NULL, 0, IL_WORK_BYTES);
+
+    il_hash_part(&state, tenant);
+    il_hash_part(&state, work_key);
+
+    (void) crypto_generichash_final(&state, out, IL_WORK_BYTES);
+}
+
+
+void
 il_digest(uint8_t out[32], il_str_t s)
 {
     (void) crypto_generichash(out, 32, (const unsigned char *) s.data, s.len,

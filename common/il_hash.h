@@ -36,6 +36,14 @@ void il_fp_final(il_fp_t *fp, uint8_t out[IL_FP_BYTES]);
 void il_entry_hash(uint8_t out[IL_ENTRY_BYTES],
     const uint8_t key[IL_ENTRY_KEY], const il_str_t *parts, size_t n);
 
+/* BLAKE2b-256 over tenant and work key: what names a work between backend and
+ * edge, in constant size, in lower case hex.  No secret: it keeps nothing
+ * hidden from who knows both. */
+#define IL_WORK_BYTES    32
+
+void il_work_hash(uint8_t out[IL_WORK_BYTES], il_str_t tenant,
+    il_str_t work_key);
+
 /* BLAKE2b-256 of one string: how API tokens are stored. */
 void il_digest(uint8_t out[32], il_str_t s);
 

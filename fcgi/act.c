@@ -5,6 +5,8 @@
 
 #include "buf.h"
 #include "doc.h"
+#include "hold.h"
+#include "il_json.h"
 #include "il_uuid.h"
 #include "route.h"
 #include "server.h"
@@ -69,6 +71,32 @@ il_act_put_cancel(il_read_t *read, il_db_args_t *args)
 }
 
 
+/* A job that is to end answers for nobody's request any more. */
+
+static void
+il_act_cancel_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+{
+    il_doc_t         *d = (il_doc_t *) read;
+    size_t            len;
+    char              key[IL_KEY_MAX];
+    il_str_t          doc;
+    il_json_value_t   value;
+
+    if (res != NULL && il_db_rows(res) != 0) {
+        doc = il_db_cell(res, 0, il_db_column(res, "doc"));
+
+        if (doc.data != NULL
+            && il_json_find(doc, il_cstr("/work_key"), &value) == IL_JSON_OK
+            && il_json_scalar(&value, key, sizeof(key), &len) == 0)
+        {
+            il_hold_ended(d->r, il_str(key, len), d->r->args[0]);
+        }
+    }
+
+    il_doc_problem_done(read, res, p);
+}
+
+
 void
 il_act_cancel(il_req_t *r)
 {
@@ -80,7 +108,7 @@ il_act_cancel(il_req_t *r)
 
     d = il_act_new(r, &a, "select * from interlock.job_cancel("
                    "$1, $2, $3, $4, $5, $6, $7)", "IUTTLTU",
-                   il_act_put_cancel, il_doc_problem_done);
+                   il_act_put_cancel, il_act_cancel_done);
 
     if (d == NULL || il_who_read(r, &a->who, in, 2, 1) != 0) {
         return;

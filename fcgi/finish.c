@@ -8,6 +8,8 @@
 #include <sodium.h>
 
 #include "body.h"
+#include "hold.h"
+#include "il_answer.h"
 #include "metrics.h"
 #include "owner.h"
 #include "park.h"
@@ -284,11 +286,30 @@ il_finish_hint(il_req_t *r, const il_db_result_t *res, size_t row)
 }
 
 
+/* Is the job over, or does it still wait for something? */
+
+static int
+il_finish_over(il_str_t status)
+{
+    switch (il_status_find(status)) {
+    case IL_S_SUCCEEDED:
+    case IL_S_FAILED:
+    case IL_S_CANCELED:
+    case IL_S_SUPERSEDED:
+    case IL_S_EXPIRED:
+        return 1;
+
+    default:
+        return 0;
+    }
+}
+
+
 static void
 il_finish_answer(il_req_t *r, const il_db_result_t *res, size_t row)
 {
     int64_t       ms, at;
-    il_str_t      outcome, kind, revision;
+    il_str_t      outcome, kind, job, key, status, revision;
     il_buf_t     *b;
     il_finish_t  *f = r->op;
 
@@ -300,15 +321,23 @@ il_finish_answer(il_req_t *r, const il_db_result_t *res, size_t row)
         return;
     }
 
+    job = il_db_cell(res, row, il_db_column(res, "job_id"));
+    key = il_db_cell(res, row, il_db_column(res, "work_key"));
+    status = il_db_cell(res, row, il_db_column(res, "status"));
+
     b = il_req_json(r, 200);
     il_buf_puts(b, "{\"job_id\":");
-    il_buf_json(b, il_db_cell(res, row, il_db_column(res, "job_id")));
+    il_buf_json(b, job);
     il_buf_puts(b, ",\"status\":");
-    il_buf_json(b, il_db_cell(res, row, il_db_column(res, "status")));
+    il_buf_json(b, status);
     il_buf_puts(b, ",\"kind\":");
     il_buf_json(b, kind);
     il_buf_puts(b, ",\"work_key\":");
-    il_buf_json(b, il_db_cell(res, row, il_db_column(res, "work_key")));
+    il_buf_json(b, key);
+
+    if (il_finish_over(status)) {
+        il_hold_ended(r, key, job);
+    }
 
     revision = il_db_cell(res, row, il_db_column(res, "revision"));
     if (revision.data != NULL) {

@@ -36,6 +36,7 @@ typedef struct {
     int  result_url;
     int  retry_after;
     int  done_for;
+    int  hold;
     int  replayed;
     int  runnable;
     int  wake;
@@ -63,6 +64,7 @@ il_submit_columns(il_submit_cols_t *c, const il_db_result_t *res)
     c->result_url = il_db_column(res, "result_url");
     c->retry_after = il_db_column(res, "retry_after");
     c->done_for = il_db_column(res, "done_for");
+    c->hold = il_db_column(res, "hold");
     c->replayed = il_db_column(res, "replayed");
     c->runnable = il_db_column(res, "runnable");
     c->wake = il_db_column(res, "wake_kinds");
@@ -270,17 +272,23 @@ static void
 il_submit_edge(il_req_t *r, const il_link_t *link, const il_db_result_t *res,
     size_t row, const il_submit_cols_t *c, const il_answer_t *a, int code)
 {
-    char     compact[IL_ANSWER_COMPACT_CAP], seconds[24];
+    char     compact[IL_ANSWER_COMPACT_CAP], number[24];
     size_t   n;
-    int64_t  done_for;
+    int64_t  done_for, hold;
 
     if (link->epoch[0] != '\0') {
         il_req_header(r, "Interlock-Epoch", il_cstr(link->epoch));
     }
 
-    if (il_db_cell_int(res, row, c->done_for, &done_for) != 0
-        || done_for <= 0)
-    {
+    if (il_db_cell_int(res, row, c->done_for, &done_for) != 0) {
+        done_for = 0;
+    }
+
+    if (il_db_cell_int(res, row, c->hold, &hold) != 0) {
+        hold = 0;
+    }
+
+    if (done_for <= 0 && hold <= 0) {
         return;
     }
 
@@ -289,10 +297,17 @@ il_submit_edge(il_req_t *r, const il_link_t *link, const il_db_result_t *res,
         return;     /* it has a worker's own address in it */
     }
 
-    (void) snprintf(seconds, sizeof(seconds), "%lld", (long long) done_for);
-
     il_req_header(r, "Interlock-Answer", il_str(compact, n));
-    il_req_header(r, "Interlock-Done-For", il_cstr(seconds));
+
+    if (done_for > 0) {
+        (void) snprintf(number, sizeof(number), "%lld", (long long) done_for);
+        il_req_header(r, "Interlock-Done-For", il_cstr(number));
+    }
+
+    if (hold > 0) {
+        (void) snprintf(number, sizeof(number), "%lld", (long long) hold);
+        il_req_header(r, "Interlock-Hold", il_cstr(number));
+    }
 }
 
 

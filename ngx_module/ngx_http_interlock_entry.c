@@ -5,8 +5,11 @@
 
 
 /*
- * Entries of a zone: a red-black tree by hash, and three queues: in flight by
- * claim, done by answer, free.  Nothing here takes the lock.
+ * Entries of a zone: a red-black tree by hash, and four queues: in flight by
+ * claim, done by answer, held by grant, free.  Nothing here takes the lock.
+ *
+ * Requests and work keys share the tree: their hashes are made of different
+ * numbers of parts, so that none is both.
  */
 
 
@@ -20,11 +23,23 @@
 
 #define NGX_HTTP_INTERLOCK_SCAN  32
 
+/* for how long the end of a job is remembered: its submission's answer is on
+ * its way through this nginx, if anywhere; milliseconds */
+
+#define NGX_HTTP_INTERLOCK_OVER  1000
+
 
 static void ngx_http_interlock_rbtree_insert_value(ngx_rbtree_node_t *temp,
     ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
 static ngx_http_interlock_node_t *ngx_http_interlock_entry_alloc(
+    ngx_http_interlock_zone_sh_t *sh, ngx_uint_t spare);
+static ngx_http_interlock_node_t *ngx_http_interlock_entry_victim(
     ngx_http_interlock_zone_sh_t *sh);
+static ngx_http_interlock_node_t *ngx_http_interlock_entry_new(
+    ngx_http_interlock_zone_sh_t *sh, ngx_http_interlock_id_t *id,
+    ngx_uint_t state, ngx_uint_t spare, ngx_msec_t ms);
+static void ngx_http_interlock_entry_sweep(ngx_http_interlock_zone_sh_t *sh,
+    ngx_queue_t *queue);
 
 
 void
@@ -34,12 +49,14 @@ ngx_http_interlock_entry_forget(ngx_http_interlock_zone_sh_t *sh)
                     ngx_http_interlock_rbtree_insert_value);
     ngx_queue_init(&sh->flight);
     ngx_queue_init(&sh->done);
+    ngx_queue_init(&sh->held);
     ngx_queue_init(&sh->free);
 
     sh->used = 0;
     sh->nflight = 0;
     sh->ndone = 0;
     sh->nstale = 0;
+    sh->nheld = 0;
 }
 
 
@@ -132,6 +149,7 @@ ngx_http_interlock_entry_live(ngx_http_interlock_zone_sh_t *sh,
     }
 
     return node->state == NGX_HTTP_INTERLOCK_S_FLIGHT
+           || node->state == NGX_HTTP_INTERLOCK_S_OVER
            || node->generation == sh->generation;
 }
 
@@ -165,7 +183,32 @@ ngx_http_interlock_entry_add(ngx_http_interlock_zone_sh_t *sh,
 {
     ngx_http_interlock_node_t  *node;
 
-    node = ngx_http_interlock_entry_alloc(sh);
+    node = ngx_http_interlock_entry_new(sh, id, NGX_HTTP_INTERLOCK_S_FLIGHT, 0,
+                                        in_flight);
+
+    if (node == NULL) {
+        return NULL;
+    }
+
+    node->u.owner = ++sh->owner;
+
+    ngx_queue_insert_head(&sh->flight, &node->queue);
+    sh->nflight++;
+
+    return node;
+}
+
+
+/* an entry in the tree, and in no queue yet */
+
+static ngx_http_interlock_node_t *
+ngx_http_interlock_entry_new(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_id_t *id, ngx_uint_t state, ngx_uint_t spare,
+    ngx_msec_t ms)
+{
+    ngx_http_interlock_node_t  *node;
+
+    node = ngx_http_interlock_entry_alloc(sh, spare);
 
     if (node == NULL) {
         return NULL;
@@ -177,16 +220,121 @@ ngx_http_interlock_entry_add(ngx_http_interlock_zone_sh_t *sh,
     ngx_memcpy(node->rest, id->hash + 8, sizeof(node->rest));
     ngx_memcpy(node->check, id->check, sizeof(node->check));
 
-    node->state = NGX_HTTP_INTERLOCK_S_FLIGHT;
-    node->expires = ngx_http_interlock_now()
-                    + (uint32_t) ((in_flight + 99) / 100);
-    node->u.owner = ++sh->owner;
+    node->state = (u_char) state;
+    node->generation = sh->generation;
+    node->expires = ngx_http_interlock_now() + (uint32_t) ((ms + 99) / 100);
 
     ngx_rbtree_insert(&sh->rbtree, (ngx_rbtree_node_t *) node);
-    ngx_queue_insert_head(&sh->flight, &node->queue);
-    sh->nflight++;
 
     return node;
+}
+
+
+ngx_http_interlock_node_t *
+ngx_http_interlock_entry_hold(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_id_t *work, ngx_http_interlock_answer_t *answer,
+    ngx_msec_t ms, time_t seconds)
+{
+    ngx_http_interlock_node_t  *node;
+
+    node = ngx_http_interlock_entry_lookup(sh, work);
+
+    if (node) {
+
+        if (node->state == NGX_HTTP_INTERLOCK_S_OVER
+            && ngx_http_interlock_entry_live(sh, node)
+            && ngx_memcmp(node->u.held.ids[0], answer->ids[0], IL_UUID_BYTES)
+               == 0)
+        {
+            return NULL;
+        }
+
+        ngx_http_interlock_entry_remove(sh, node);
+    }
+
+    node = ngx_http_interlock_entry_new(sh, work, NGX_HTTP_INTERLOCK_S_HELD, 0,
+                                        ms);
+
+    if (node == NULL) {
+        return NULL;
+    }
+
+    node->code = answer->code;
+    node->decision = answer->decision;
+    node->status = answer->status;
+    node->reason = answer->reason;
+    node->has = answer->has;
+    node->u.held.done = (uint32_t) seconds;
+    ngx_memcpy(node->u.held.ids, answer->ids, sizeof(node->u.held.ids));
+
+    ngx_queue_insert_head(&sh->held, &node->queue);
+    sh->nheld++;
+
+    return node;
+}
+
+
+ngx_http_interlock_node_t *
+ngx_http_interlock_entry_over(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_id_t *work, u_char *job)
+{
+    ngx_http_interlock_node_t  *node;
+
+    node = ngx_http_interlock_entry_lookup(sh, work);
+
+    if (node) {
+
+        /* a later job's: this one yielded to it before */
+
+        if (node->state == NGX_HTTP_INTERLOCK_S_HELD
+            && ngx_memcmp(node->u.held.ids[0], job, IL_UUID_BYTES) != 0
+            && ngx_memcmp(node->u.held.ids[1], job, IL_UUID_BYTES) != 0)
+        {
+            return node;
+        }
+
+        ngx_http_interlock_entry_remove(sh, node);
+    }
+
+    node = ngx_http_interlock_entry_new(sh, work, NGX_HTTP_INTERLOCK_S_OVER, 1,
+                                        NGX_HTTP_INTERLOCK_OVER);
+
+    if (node == NULL) {
+        return NULL;
+    }
+
+    ngx_memcpy(node->u.held.ids[0], job, IL_UUID_BYTES);
+
+    ngx_queue_insert_head(&sh->held, &node->queue);
+    sh->nheld++;
+
+    return node;
+}
+
+
+ngx_uint_t
+ngx_http_interlock_entry_held(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node, ngx_http_interlock_id_t *work,
+    ngx_http_interlock_answer_t *answer, time_t *seconds)
+{
+    if (node->state != NGX_HTTP_INTERLOCK_S_HELD
+        || !ngx_http_interlock_entry_live(sh, node)
+        || ngx_memcmp(node->check, work->check, sizeof(node->check)) != 0)
+    {
+        return 0;
+    }
+
+    answer->code = node->code;
+    answer->decision = node->decision;
+    answer->status = node->status;
+    answer->reason = node->reason;
+    answer->has = node->has;
+    ngx_memcpy(answer->ids, node->u.held.ids, sizeof(node->u.held.ids));
+    ngx_memzero(answer->ids[2], IL_UUID_BYTES);
+
+    *seconds = (time_t) node->u.held.done;
+
+    return 1;
 }
 
 
@@ -217,15 +365,23 @@ void
 ngx_http_interlock_entry_remove(ngx_http_interlock_zone_sh_t *sh,
     ngx_http_interlock_node_t *node)
 {
-    if (node->state == NGX_HTTP_INTERLOCK_S_FLIGHT) {
-        sh->nflight--;
+    switch (node->state) {
 
-    } else {
+    case NGX_HTTP_INTERLOCK_S_FLIGHT:
+        sh->nflight--;
+        break;
+
+    case NGX_HTTP_INTERLOCK_S_DONE:
         sh->ndone--;
 
         if (node->generation != sh->generation) {
             sh->nstale--;
         }
+
+        break;
+
+    default: /* HELD, OVER */
+        sh->nheld--;
     }
 
     ngx_queue_remove(&node->queue);
@@ -237,28 +393,30 @@ ngx_http_interlock_entry_remove(ngx_http_interlock_zone_sh_t *sh,
 void
 ngx_http_interlock_entry_expire(ngx_http_interlock_zone_sh_t *sh)
 {
+    ngx_http_interlock_entry_sweep(sh, &sh->flight);
+    ngx_http_interlock_entry_sweep(sh, &sh->done);
+    ngx_http_interlock_entry_sweep(sh, &sh->held);
+}
+
+
+static void
+ngx_http_interlock_entry_sweep(ngx_http_interlock_zone_sh_t *sh,
+    ngx_queue_t *queue)
+{
     ngx_uint_t                  i;
     ngx_queue_t                *q;
     ngx_http_interlock_node_t  *node;
 
-    for (i = 0; i < 2 && !ngx_queue_empty(&sh->flight); i++) {
-        q = ngx_queue_last(&sh->flight);
+    for (i = 0; i < 2 && !ngx_queue_empty(queue); i++) {
+        q = ngx_queue_last(queue);
         node = ngx_queue_data(q, ngx_http_interlock_node_t, queue);
 
         if (ngx_http_interlock_entry_live(sh, node)) {
             break;
         }
 
-        sh->expired++;
-        ngx_http_interlock_entry_remove(sh, node);
-    }
-
-    for (i = 0; i < 2 && !ngx_queue_empty(&sh->done); i++) {
-        q = ngx_queue_last(&sh->done);
-        node = ngx_queue_data(q, ngx_http_interlock_node_t, queue);
-
-        if (ngx_http_interlock_entry_live(sh, node)) {
-            break;
+        if (node->state == NGX_HTTP_INTERLOCK_S_FLIGHT) {
+            sh->expired++;
         }
 
         ngx_http_interlock_entry_remove(sh, node);
@@ -266,16 +424,12 @@ ngx_http_interlock_entry_expire(ngx_http_interlock_zone_sh_t *sh)
 }
 
 
-/*
- * A free node; else that of an expired answer among the oldest ones; else that
- * of the oldest answer.  Entries in flight are never given up: their requests
- * are with the backend now.
- */
+/* a node that is free or, unless only a spare one is asked for, made free */
 
 static ngx_http_interlock_node_t *
-ngx_http_interlock_entry_alloc(ngx_http_interlock_zone_sh_t *sh)
+ngx_http_interlock_entry_alloc(ngx_http_interlock_zone_sh_t *sh,
+    ngx_uint_t spare)
 {
-    ngx_uint_t                  i;
     ngx_queue_t                *q;
     ngx_http_interlock_node_t  *node;
 
@@ -285,36 +439,63 @@ ngx_http_interlock_entry_alloc(ngx_http_interlock_zone_sh_t *sh)
             return &sh->nodes[sh->used++];
         }
 
-        if (ngx_queue_empty(&sh->done)) {
+        node = spare ? NULL : ngx_http_interlock_entry_victim(sh);
+
+        if (node == NULL) {
             return NULL;
         }
-
-        q = ngx_queue_last(&sh->done);
-
-        for (i = 0;
-             i < NGX_HTTP_INTERLOCK_SCAN && q != ngx_queue_sentinel(&sh->done);
-             i++)
-        {
-            node = ngx_queue_data(q, ngx_http_interlock_node_t, queue);
-
-            if (!ngx_http_interlock_entry_live(sh, node)) {
-                goto found;
-            }
-
-            q = ngx_queue_prev(q);
-        }
-
-        q = ngx_queue_last(&sh->done);
-        node = ngx_queue_data(q, ngx_http_interlock_node_t, queue);
-        sh->evicted++;
-
-    found:
 
         ngx_http_interlock_entry_remove(sh, node);
     }
 
     q = ngx_queue_head(&sh->free);
     ngx_queue_remove(q);
+
+    return ngx_queue_data(q, ngx_http_interlock_node_t, queue);
+}
+
+
+/*
+ * What is given up for room: an expired answer among the oldest ones; else the
+ * oldest answer; else the work key that was held first.  Entries in flight
+ * never: their requests are with the backend now.
+ */
+
+static ngx_http_interlock_node_t *
+ngx_http_interlock_entry_victim(ngx_http_interlock_zone_sh_t *sh)
+{
+    ngx_uint_t                  i;
+    ngx_queue_t                *q;
+    ngx_http_interlock_node_t  *node;
+
+    if (ngx_queue_empty(&sh->done)) {
+
+        if (ngx_queue_empty(&sh->held)) {
+            return NULL;
+        }
+
+        q = ngx_queue_last(&sh->held);
+
+        return ngx_queue_data(q, ngx_http_interlock_node_t, queue);
+    }
+
+    q = ngx_queue_last(&sh->done);
+
+    for (i = 0;
+         i < NGX_HTTP_INTERLOCK_SCAN && q != ngx_queue_sentinel(&sh->done);
+         i++)
+    {
+        node = ngx_queue_data(q, ngx_http_interlock_node_t, queue);
+
+        if (!ngx_http_interlock_entry_live(sh, node)) {
+            return node;
+        }
+
+        q = ngx_queue_prev(q);
+    }
+
+    q = ngx_queue_last(&sh->done);
+    sh->evicted++;
 
     return ngx_queue_data(q, ngx_http_interlock_node_t, queue);
 }

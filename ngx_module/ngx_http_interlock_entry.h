@@ -22,6 +22,8 @@
 
 #define NGX_HTTP_INTERLOCK_S_FLIGHT  1
 #define NGX_HTTP_INTERLOCK_S_DONE    2
+#define NGX_HTTP_INTERLOCK_S_HELD    3   /* a work key: its job is active */
+#define NGX_HTTP_INTERLOCK_S_OVER    4   /* a work key: that job ended */
 
 
 /*
@@ -51,6 +53,10 @@ typedef struct {
     union {
         uint64_t                    owner;      /* in flight */
         u_char                      ids[3][IL_UUID_BYTES];  /* done */
+        struct {
+            u_char                  ids[2][IL_UUID_BYTES];
+            uint32_t                done;       /* seconds, for the repeat */
+        } held;                                 /* held, over: ids[0] only */
     } u;
 } ngx_http_interlock_node_t;
 
@@ -86,6 +92,7 @@ struct ngx_http_interlock_zone_sh_s {
     ngx_rbtree_node_t               sentinel;
     ngx_queue_t                     flight;     /* newest first, by claim */
     ngx_queue_t                     done;       /* newest first, by answer */
+    ngx_queue_t                     held;       /* newest first; and over */
     ngx_queue_t                     free;
     ngx_http_interlock_node_t      *nodes;
     ngx_uint_t                      capacity;
@@ -99,6 +106,7 @@ struct ngx_http_interlock_zone_sh_s {
     ngx_uint_t                      nflight;
     ngx_uint_t                      ndone;
     ngx_uint_t                      nstale;     /* done, of older epochs */
+    ngx_uint_t                      nheld;
     uint64_t                        evicted;
     uint64_t                        expired;
     uint64_t                        no_room;
@@ -122,7 +130,7 @@ void ngx_http_interlock_entry_forget(ngx_http_interlock_zone_sh_t *sh);
 ngx_http_interlock_node_t *ngx_http_interlock_entry_lookup(
     ngx_http_interlock_zone_sh_t *sh, ngx_http_interlock_id_t *id);
 
-/* 1 unless it is expired or, if done, of an epoch that is over. */
+/* 1 unless it is expired or, if it has an answer, of an epoch that is over. */
 ngx_uint_t ngx_http_interlock_entry_live(ngx_http_interlock_zone_sh_t *sh,
     ngx_http_interlock_node_t *node);
 
@@ -136,6 +144,26 @@ ngx_http_interlock_claim_e ngx_http_interlock_entry_judge(
 ngx_http_interlock_node_t *ngx_http_interlock_entry_add(
     ngx_http_interlock_zone_sh_t *sh, ngx_http_interlock_id_t *id,
     ngx_msec_t in_flight);
+
+/* The entry of a work key, in place of the one that was there: its answer is
+ * given to repeats for ms milliseconds, and kept for their own keys for so
+ * many seconds.  NULL if there is no room. */
+ngx_http_interlock_node_t *ngx_http_interlock_entry_hold(
+    ngx_http_interlock_zone_sh_t *sh, ngx_http_interlock_id_t *work,
+    ngx_http_interlock_answer_t *answer, ngx_msec_t ms, time_t seconds);
+
+/* The entry of a work key, in place of the one that was there: this job must
+ * not be held any more, should its own answer come later than its end.  Takes
+ * nothing from what is in use; NULL if nothing is free. */
+ngx_http_interlock_node_t *ngx_http_interlock_entry_over(
+    ngx_http_interlock_zone_sh_t *sh, ngx_http_interlock_id_t *work,
+    u_char *job);
+
+/* What an entry of a work key says to this request: 1 and *answer if it is
+ * held with the same content, else 0. */
+ngx_uint_t ngx_http_interlock_entry_held(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node, ngx_http_interlock_id_t *work,
+    ngx_http_interlock_answer_t *answer, time_t *seconds);
 
 /* From in flight to done. */
 void ngx_http_interlock_entry_done(ngx_http_interlock_zone_sh_t *sh,

@@ -25,8 +25,10 @@
 #define NGX_HTTP_INTERLOCK_H_ANSWER    0
 #define NGX_HTTP_INTERLOCK_H_DONE_FOR  1
 #define NGX_HTTP_INTERLOCK_H_EPOCH     2
-#define NGX_HTTP_INTERLOCK_H_DECISION  3
-#define NGX_HTTP_INTERLOCK_H_MAX       4
+#define NGX_HTTP_INTERLOCK_H_HOLD      3
+#define NGX_HTTP_INTERLOCK_H_WORK_DONE 4
+#define NGX_HTTP_INTERLOCK_H_DECISION  5
+#define NGX_HTTP_INTERLOCK_H_MAX       6
 
 
 static ngx_int_t ngx_http_interlock_header_filter(ngx_http_request_t *r);
@@ -49,6 +51,8 @@ static ngx_str_t  ngx_http_interlock_headers[] = {
     ngx_string("Interlock-Answer"),
     ngx_string("Interlock-Done-For"),
     ngx_string("Interlock-Epoch"),
+    ngx_string("Interlock-Hold"),
+    ngx_string("Interlock-Work-Done"),
     ngx_string("Interlock-Decision")
 };
 
@@ -84,6 +88,11 @@ ngx_http_interlock_header_filter(ngx_http_request_t *r)
 
     if (r->upstream) {
         ngx_http_interlock_take_headers(r, values);
+
+        if (values[NGX_HTTP_INTERLOCK_H_WORK_DONE].len) {
+            ngx_http_interlock_work_done(r, imcf,
+                                    &values[NGX_HTTP_INTERLOCK_H_WORK_DONE]);
+        }
     }
 
     ctx = ngx_http_interlock_get_ctx(r);
@@ -171,7 +180,7 @@ ngx_http_interlock_settle(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
     ngx_str_t *values)
 {
     time_t                      seconds;
-    ngx_int_t                   rc;
+    ngx_int_t                   rc, parsed;
     ngx_uint_t                  status;
     ngx_http_interlock_zone_t  *zone;
 
@@ -181,13 +190,14 @@ ngx_http_interlock_settle(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
 
     status = r->upstream->headers_in.status_n;
     seconds = 0;
+    parsed = NGX_DECLINED;
 
     if (status >= 200 && status < 300 && r->headers_out.status == status) {
 
-        if (ngx_http_interlock_parse(r, ctx,
-                                     &values[NGX_HTTP_INTERLOCK_H_ANSWER])
-            == NGX_OK)
-        {
+        parsed = ngx_http_interlock_parse(r, ctx,
+                                      &values[NGX_HTTP_INTERLOCK_H_ANSWER]);
+
+        if (parsed == NGX_OK) {
             seconds = ngx_http_interlock_done_for(ctx,
                                       &values[NGX_HTTP_INTERLOCK_H_DONE_FOR]);
         }
@@ -197,11 +207,11 @@ ngx_http_interlock_settle(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
         return;
     }
 
-    if (ctx->owner == 0 && values[NGX_HTTP_INTERLOCK_H_EPOCH].len == 0) {
-        return;
-    }
-
     zone = ctx->lcf->shm_zone->data;
+
+    if (ctx->owner == 0 && values[NGX_HTTP_INTERLOCK_H_EPOCH].len == 0) {
+        goto hold;
+    }
 
     rc = ngx_http_interlock_zone_settle(zone, &ctx->id, ctx->owner,
                                         &ctx->answer, seconds,
@@ -211,6 +221,13 @@ ngx_http_interlock_settle(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
     if (rc == NGX_OK && ctx->lcf->counters) {
         (void) ngx_atomic_fetch_add(&ctx->lcf->counters->stored, 1);
     }
+
+hold:
+
+    /* after the epoch: a new one ends what was held before */
+
+    ngx_http_interlock_hold(ctx, &values[NGX_HTTP_INTERLOCK_H_HOLD],
+                            parsed == NGX_OK ? &ctx->answer : NULL, seconds);
 }
 
 
@@ -219,8 +236,7 @@ ngx_http_interlock_settle(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
 static time_t
 ngx_http_interlock_done_for(ngx_http_interlock_ctx_t *ctx, ngx_str_t *value)
 {
-    time_t                      seconds;
-    ngx_http_interlock_zone_t  *zone;
+    time_t  seconds;
 
     if (ctx->lcf->shm_zone == NULL || value->len == 0) {
         return 0;
@@ -232,15 +248,22 @@ ngx_http_interlock_done_for(ngx_http_interlock_ctx_t *ctx, ngx_str_t *value)
         return 0;
     }
 
+    return ngx_min(seconds, ngx_http_interlock_done_limit(ctx));
+}
+
+
+time_t
+ngx_http_interlock_done_limit(ngx_http_interlock_ctx_t *ctx)
+{
+    ngx_http_interlock_zone_t  *zone;
+
     zone = ctx->lcf->shm_zone->data;
 
-    seconds = ngx_min(seconds, zone->done);
-
     if (ctx->lcf->verify == NULL) {
-        seconds = ngx_min(seconds, NGX_HTTP_INTERLOCK_UNVERIFIED_DONE);
+        return ngx_min(zone->done, NGX_HTTP_INTERLOCK_UNVERIFIED_DONE);
     }
 
-    return seconds;
+    return zone->done;
 }
 
 

@@ -290,7 +290,7 @@ ngx_http_interlock_decide(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
         return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_SPLIT);
     }
 
-    if (ctx->lcf->shm_zone == NULL || ctx->idem.len == 0 || ctx->redirected) {
+    if (ctx->lcf->shm_zone == NULL || ctx->redirected) {
         return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_UNKEYED);
     }
 
@@ -313,8 +313,11 @@ ngx_http_interlock_ask(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
 
     zone = ctx->lcf->shm_zone->data;
 
-    claim = ngx_http_interlock_zone_claim(zone, &ctx->id, &ctx->owner,
-                                          &ctx->answer);
+    claim = ngx_http_interlock_zone_claim(zone,
+                                          ctx->idem.len ? &ctx->id : NULL,
+                                          ctx->holdable ? &ctx->work : NULL,
+                                          ngx_http_interlock_done_limit(ctx),
+                                          &ctx->owner, &ctx->answer);
 
     ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "interlock claim: %d owner: %uL", claim, ctx->owner);
@@ -326,6 +329,13 @@ ngx_http_interlock_ask(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
 
     case NGX_HTTP_INTERLOCK_CLAIM_DONE:
         return ngx_http_interlock_duplicate(r, ctx);
+
+    case NGX_HTTP_INTERLOCK_CLAIM_HELD:
+        ctx->coalesced = 1;
+        return ngx_http_interlock_duplicate(r, ctx);
+
+    case NGX_HTTP_INTERLOCK_CLAIM_NONE:
+        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_UNKEYED);
 
     case NGX_HTTP_INTERLOCK_CLAIM_BUSY:
         return ngx_http_interlock_wait(r, ctx);
@@ -452,20 +462,32 @@ ngx_http_interlock_busy(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
 }
 
 
+/* of the request, by its key, or of its work, by the work key */
+
 static ngx_int_t
 ngx_http_interlock_duplicate(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx)
 {
-    ngx_str_set(&ctx->decision, "duplicate");
+    if (ctx->coalesced) {
+        ngx_str_set(&ctx->decision, "skipped");
+
+    } else {
+        ngx_str_set(&ctx->decision, "duplicate");
+    }
 
     if (ctx->lcf->dry_run) {
         return ngx_http_interlock_dry(r, ctx, 200
                                       + (ngx_uint_t) ctx->answer.code,
-                                      "the request is a duplicate");
+                                      ctx->coalesced
+                                      ? "the request is skipped, its work is "
+                                        "under way"
+                                      : "the request is a duplicate");
     }
 
     ctx->state = NGX_HTTP_INTERLOCK_ANSWERED;
-    ngx_http_interlock_alone(ctx, NGX_HTTP_INTERLOCK_DUPLICATE);
+    ngx_http_interlock_alone(ctx, ctx->coalesced
+                                  ? NGX_HTTP_INTERLOCK_COALESCED
+                                  : NGX_HTTP_INTERLOCK_DUPLICATE);
 
     return ngx_http_interlock_reply_answer(r, ctx);
 }

@@ -369,6 +369,12 @@ ngx_http_interlock_identity(ngx_http_request_t *r,
         }
     }
 
+    ngx_http_interlock_work_identity(ctx, &parts[3], NGX_HTTP_INTERLOCK_WHO);
+
+    if (ctx->idem.len == 0) {
+        return NGX_OK;
+    }
+
     il_entry_hash(ctx->id.hash, key, parts, 6);
 
     parts[0] = il_str((char *) ctx->fp, IL_FP_BYTES);

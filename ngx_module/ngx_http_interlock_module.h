@@ -29,6 +29,9 @@
 /* without interlock_verify nobody knows who asks: answers live this long */
 #define NGX_HTTP_INTERLOCK_UNVERIFIED_DONE  60
 
+/* parts of a hash that say who asks: scheme, Authorization, Cookie */
+#define NGX_HTTP_INTERLOCK_WHO              3
+
 #define NGX_HTTP_INTERLOCK_IDEM_REQUIRED    1
 #define NGX_HTTP_INTERLOCK_IDEM_OPTIONAL    2
 #define NGX_HTTP_INTERLOCK_IDEM_BODY        3
@@ -148,6 +151,7 @@ typedef struct {
     il_str_t                        value_detail;
 
     ngx_http_interlock_id_t         id;
+    ngx_http_interlock_id_t         work;       /* if holdable */
     uint64_t                        owner;      /* 0: no claim is held */
     ngx_http_interlock_answer_t     answer;
 
@@ -173,6 +177,8 @@ typedef struct {
     unsigned                        redirected:1;
     unsigned                        counted:1;
     unsigned                        waited:1;
+    unsigned                        holdable:1; /* by its work key */
+    unsigned                        coalesced:1;
     unsigned                        dry:1;      /* would have been answered */
     unsigned                        taking:1;   /* the provider's own answer
                                                  * is on its way */
@@ -342,7 +348,21 @@ char *ngx_http_interlock_status(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_int_t ngx_http_interlock_status_handler(ngx_http_request_t *r);
 
+/* ngx_http_interlock_hold.c: work keys that are held.  who has n parts, at most
+ * NGX_HTTP_INTERLOCK_WHO; answer may be NULL; seconds is how long a repeat's
+ * own key may be remembered. */
+
+void ngx_http_interlock_work_identity(ngx_http_interlock_ctx_t *ctx,
+    il_str_t *who, ngx_uint_t n);
+void ngx_http_interlock_hold(ngx_http_interlock_ctx_t *ctx, ngx_str_t *value,
+    ngx_http_interlock_answer_t *answer, time_t seconds);
+void ngx_http_interlock_work_done(ngx_http_request_t *r,
+    ngx_http_interlock_main_conf_t *imcf, ngx_str_t *value);
+
 /* ngx_http_interlock_filter.c: settles a claim by the backend's answer */
+
+/* The longest that an answer of this location may be kept, in seconds. */
+time_t ngx_http_interlock_done_limit(ngx_http_interlock_ctx_t *ctx);
 
 void ngx_http_interlock_filter_init(void);
 

@@ -104,16 +104,17 @@ ngx_http_interlock_reply_answer(ngx_http_request_t *r,
 
     status = 200 + (ngx_uint_t) ctx->answer.code;
 
-    ngx_str_set(&value, "duplicate");
-
-    if (ngx_http_interlock_add_header(r, "Interlock-Decision", &value) != NGX_OK) {
+    if (ngx_http_interlock_add_header(r, "Interlock-Decision", &ctx->decision)
+        != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ngx_str_set(&value, "true");
 
-    if (ngx_http_interlock_add_header(r, "Idempotency-Replayed", &value)
-        != NGX_OK)
+    if (!ctx->coalesced
+        && ngx_http_interlock_add_header(r, "Idempotency-Replayed", &value)
+           != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }

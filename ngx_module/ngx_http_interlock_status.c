@@ -94,6 +94,7 @@ static const char  *ngx_http_interlock_outcomes[] = {
     "dry_run",
     "split",
     "duplicate",
+    "coalesced",
     "in_progress",
     "rejected",
     "head",
@@ -141,6 +142,9 @@ static ngx_http_interlock_metric_t  ngx_http_interlock_metrics[] = {
 
     { "done", "gauge", "Entries with an answer.",
       ngx_http_interlock_stat(done), 0 },
+
+    { "held", "gauge", "Entries of work keys whose repeats are answered here.",
+      ngx_http_interlock_stat(held), 0 },
 
     { "free", "gauge", "Entries that are free.",
       ngx_http_interlock_stat(free), 0 },

@@ -193,23 +193,41 @@ ngx_http_interlock_zone_key(ngx_http_interlock_zone_t *zone)
 
 ngx_http_interlock_claim_e
 ngx_http_interlock_zone_claim(ngx_http_interlock_zone_t *zone,
-    ngx_http_interlock_id_t *id, uint64_t *owner,
-    ngx_http_interlock_answer_t *answer)
+    ngx_http_interlock_id_t *id, ngx_http_interlock_id_t *work, time_t limit,
+    uint64_t *owner, ngx_http_interlock_answer_t *answer)
 {
-    ngx_http_interlock_node_t     *node;
+    time_t                         seconds;
+    ngx_http_interlock_node_t     *node, *held;
     ngx_http_interlock_claim_e     rc;
     ngx_http_interlock_zone_sh_t  *sh;
 
     sh = zone->sh;
+    seconds = 0;
 
     ngx_http_interlock_zone_lock(zone);
 
-    node = ngx_http_interlock_entry_lookup(sh, id);
+    node = id ? ngx_http_interlock_entry_lookup(sh, id) : NULL;
 
     if (node && ngx_http_interlock_entry_live(sh, node)) {
         rc = ngx_http_interlock_entry_judge(node, id, answer);
         ngx_http_interlock_zone_unlock(zone);
         return rc;
+    }
+
+    held = work ? ngx_http_interlock_entry_lookup(sh, work) : NULL;
+
+    if (held
+        && !ngx_http_interlock_entry_held(sh, held, work, answer, &seconds))
+    {
+        held = NULL;
+    }
+
+    seconds = ngx_min(seconds, limit);
+
+    if (id == NULL || (held && seconds <= 0)) {
+        ngx_http_interlock_zone_unlock(zone);
+        return held ? NGX_HTTP_INTERLOCK_CLAIM_HELD
+                    : NGX_HTTP_INTERLOCK_CLAIM_NONE;
     }
 
     ngx_http_interlock_zone_begin(sh);
@@ -226,7 +244,17 @@ ngx_http_interlock_zone_claim(ngx_http_interlock_zone_t *zone,
 
     node = ngx_http_interlock_entry_add(sh, id, zone->in_flight);
 
-    if (node == NULL) {
+    if (held) {
+
+        /* no room: the answer holds, though its own key is not remembered */
+
+        if (node) {
+            ngx_http_interlock_entry_done(sh, node, answer, seconds);
+        }
+
+        rc = NGX_HTTP_INTERLOCK_CLAIM_HELD;
+
+    } else if (node == NULL) {
         sh->no_room++;
         rc = NGX_HTTP_INTERLOCK_CLAIM_NO_ROOM;
 
@@ -239,6 +267,60 @@ ngx_http_interlock_zone_claim(ngx_http_interlock_zone_t *zone,
     ngx_http_interlock_zone_unlock(zone);
 
     return rc;
+}
+
+
+ngx_int_t
+ngx_http_interlock_zone_hold(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_id_t *work, ngx_http_interlock_answer_t *answer,
+    ngx_msec_t ms, time_t seconds)
+{
+    ngx_http_interlock_node_t     *node;
+    ngx_http_interlock_zone_sh_t  *sh;
+
+    sh = zone->sh;
+
+    ngx_http_interlock_zone_lock(zone);
+
+    node = ngx_http_interlock_entry_lookup(sh, work);
+
+    if (ms == 0 && node == NULL) {
+        ngx_http_interlock_zone_unlock(zone);
+        return NGX_OK;
+    }
+
+    ngx_http_interlock_zone_begin(sh);
+
+    if (ms) {
+        node = ngx_http_interlock_entry_hold(sh, work, answer, ms, seconds);
+
+    } else if (node->state == NGX_HTTP_INTERLOCK_S_HELD) {
+        ngx_http_interlock_entry_remove(sh, node);
+    }
+
+    ngx_http_interlock_zone_end(sh);
+    ngx_http_interlock_zone_unlock(zone);
+
+    return node ? NGX_OK : NGX_DECLINED;
+}
+
+
+void
+ngx_http_interlock_zone_over(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_id_t *work, u_char *job)
+{
+    ngx_http_interlock_zone_sh_t  *sh;
+
+    sh = zone->sh;
+
+    ngx_http_interlock_zone_lock(zone);
+    ngx_http_interlock_zone_begin(sh);
+
+    ngx_http_interlock_entry_expire(sh);
+    (void) ngx_http_interlock_entry_over(sh, work, job);
+
+    ngx_http_interlock_zone_end(sh);
+    ngx_http_interlock_zone_unlock(zone);
 }
 
 
@@ -328,7 +410,8 @@ ngx_http_interlock_zone_stat(ngx_http_interlock_zone_t *zone,
     stat->capacity = sh->capacity;
     stat->in_flight = sh->nflight;
     stat->done = sh->ndone - sh->nstale;
-    stat->free = sh->capacity - sh->nflight - sh->ndone;
+    stat->held = sh->nheld;
+    stat->free = sh->capacity - sh->nflight - sh->ndone - sh->nheld;
     stat->evicted = sh->evicted;
     stat->expired = sh->expired;
     stat->no_room = sh->no_room;

@@ -41,6 +41,7 @@ typedef enum {
     NGX_HTTP_INTERLOCK_DRY_RUN,         /* sent on, would have been answered */
     NGX_HTTP_INTERLOCK_SPLIT,           /* sent on, of several elements */
     NGX_HTTP_INTERLOCK_DUPLICATE,       /* answered from the zone */
+    NGX_HTTP_INTERLOCK_COALESCED,       /* the same, by its work key */
     NGX_HTTP_INTERLOCK_IN_PROGRESS,     /* 409 or 503 after the wait */
     NGX_HTTP_INTERLOCK_REJECTED,        /* 400 or 401 */
     NGX_HTTP_INTERLOCK_HEAD,            /* HEAD answered with 200 */
@@ -108,6 +109,8 @@ typedef enum {
     NGX_HTTP_INTERLOCK_CLAIM_OWNER = 0, /* new entry, *owner is set */
     NGX_HTTP_INTERLOCK_CLAIM_BUSY,      /* in flight, same content */
     NGX_HTTP_INTERLOCK_CLAIM_DONE,      /* *answer is set */
+    NGX_HTTP_INTERLOCK_CLAIM_HELD,      /* *answer is set: its work's */
+    NGX_HTTP_INTERLOCK_CLAIM_NONE,      /* no id, and no work is held */
     NGX_HTTP_INTERLOCK_CLAIM_MISMATCH,  /* live entry, other content */
     NGX_HTTP_INTERLOCK_CLAIM_NO_ROOM
 } ngx_http_interlock_claim_e;
@@ -142,6 +145,7 @@ typedef struct {
     ngx_uint_t                      capacity;   /* entries */
     ngx_uint_t                      in_flight;
     ngx_uint_t                      done;
+    ngx_uint_t                      held;       /* work keys */
     ngx_uint_t                      free;       /* entries */
     ngx_uint_t                      free_pages; /* worth of free entries */
     ngx_uint_t                      free_bytes; /* of free entries */
@@ -168,10 +172,32 @@ ngx_int_t ngx_http_interlock_zone_init(ngx_shm_zone_t *shm_zone, void *data);
  * while the memory lives, so it is read without the lock. */
 const u_char *ngx_http_interlock_zone_key(ngx_http_interlock_zone_t *zone);
 
-/* Looks the request up, and makes an entry in flight if there is none. */
+/*
+ * Looks the request up, and makes an entry in flight if there is none.  If
+ * its work is held, it is answered with that instead, and its own entry is
+ * done at once, for as long as the hold says and at most limit seconds.
+ * Either of id and work may be NULL.
+ */
 ngx_http_interlock_claim_e ngx_http_interlock_zone_claim(
     ngx_http_interlock_zone_t *zone, ngx_http_interlock_id_t *id,
-    uint64_t *owner, ngx_http_interlock_answer_t *answer);
+    ngx_http_interlock_id_t *work, time_t limit, uint64_t *owner,
+    ngx_http_interlock_answer_t *answer);
+
+/*
+ * Repeats of this work with this content get that answer for so many
+ * milliseconds; it is kept for their own keys for so many seconds (0: not at
+ * all).  With ms 0, nobody does any more.  NGX_DECLINED if there is no room,
+ * or the job is known to have ended.
+ */
+ngx_int_t ngx_http_interlock_zone_hold(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_id_t *work, ngx_http_interlock_answer_t *answer,
+    ngx_msec_t ms, time_t seconds);
+
+/* A job of this work ended (IL_UUID_BYTES): it is nobody's answer any more,
+ * even if its submission's own answer is still on its way.  work->check is
+ * not looked at. */
+void ngx_http_interlock_zone_over(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_id_t *work, u_char *job);
 
 /* As claim, but changes nothing: OWNER means that there is no live entry. */
 ngx_http_interlock_claim_e ngx_http_interlock_zone_peek(

@@ -28,6 +28,27 @@ as $$
         case p_when when 'return' then 'work' else 'job' end)
 $$;
 
+-- hold_of(hold, overlap, when_completed, on_busy, decision): for how many
+-- milliseconds an edge may answer repeats of a request that got this decision
+-- by itself: the kind's hold where they would be skipped as things stand, else
+-- null.  Never where each request is to be its own job.
+create or replace function interlock.hold_of(
+    p_hold int, p_overlap text, p_when text, p_busy text, p_decision text)
+returns int
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select case
+        when p_overlap in ('allow', 'buffer_all') or p_busy = 'error'
+            then null
+        when p_decision = 'skipped'
+            or (p_decision in ('accepted', 'buffered', 'replaced')
+                and (p_overlap = 'skip' or p_when = 'return'))
+            or (p_decision = 'buffered' and p_overlap = 'buffer_first')
+            then nullif(p_hold * 1000, 0)
+        end
+$$;
+
 -- kind_doc(v): the JSON object that the API shows.
 create or replace function interlock.kind_doc(v interlock.kind_versions)
 returns text
@@ -39,6 +60,7 @@ as $$
         'overlap', v.overlap, 'overflow', v.overflow, 'on_busy', v.on_busy,
         'allow_fresh', v.allow_fresh, 'when_completed', v.when_completed,
         'result_ttl', v.result_ttl, 'idempotency_ttl', v.idempotency_ttl,
+        'hold', v.hold,
         'lease_seconds', v.lease_seconds, 'max_runtime', v.max_runtime,
         'cancel_grace', v.cancel_grace, 'max_attempts', v.max_attempts,
         'retry_for', v.retry_for, 'backoff', v.backoff,
@@ -57,5 +79,7 @@ $$;
 
 revoke all on function interlock.kind_row(int, text) from public;
 revoke all on function interlock.effect_scope_of(text, text) from public;
+revoke all on function interlock.hold_of(int, text, text, text, text)
+    from public;
 revoke all on function interlock.kind_doc(interlock.kind_versions)
     from public;

@@ -24,6 +24,7 @@ begin
             array['run', 'return']),
         ('result_ttl', 'int', true, 0, 3153600000, '{}'),
         ('idempotency_ttl', 'int', false, 1, 315360000, '{}'),
+        ('hold', 'int', false, 0, 2, '{}'),
         ('lease_seconds', 'int', false, 1, 86400, '{}'),
         ('max_runtime', 'int', false, 1, 31536000, '{}'),
         ('cancel_grace', 'int', false, 0, 86400, '{}'),
@@ -383,6 +384,7 @@ begin
     v.allow_fresh := false;
     v.when_completed := 'run';
     v.idempotency_ttl := 604800;
+    v.hold := 1;
     v.lease_seconds := 30;
     v.max_runtime := 21600;
     v.cancel_grace := 30;

@@ -24,6 +24,10 @@
 -- may start now, or soon at a time that runnable() knows, because of this
 -- batch; its first row of a tenant tells those of limit groups too.
 --
+-- hold is for how many milliseconds an edge may give a repeat (same work key,
+-- same fingerprint) the decision skipped with this row's job by itself; null:
+-- not at all.  See hold_of.
+--
 -- Refuses: source-paused 503, kind-unknown 404, fresh-not-allowed 400,
 -- field-invalid 400 (priority; or a kind of look-ups, result-check or
 -- effect-check, of which only checks_hand_out makes jobs),
@@ -41,7 +45,8 @@ returns table (ord int, outcome text, code int, decision text, reason text,
     problem text, detail text, job_id uuid, status text, kind text,
     work_key text, active_job_id uuid, superseded_job_id uuid,
     result_url text, retry_after int, done_for int, replayed boolean,
-    runnable boolean, ended_jobs uuid[], policy text, wake_kinds text[])
+    runnable boolean, ended_jobs uuid[], policy text, wake_kinds text[],
+    hold int)
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
 set enable_seqscan = off
@@ -56,6 +61,7 @@ declare
     v_go        boolean[] := array_fill(false, array[n]);
     v_kver      int[] := array_fill(null::int, array[n]);
     v_ttl       int[] := array_fill(null::int, array[n]);
+    v_hold      int[] := array_fill(null::int, array[n]);
     v_dup       boolean[] := array_fill(false, array[n]);
     v_first     uuid[] := array_fill(null::uuid, array[n]);
     v_fast      boolean[] := array_fill(false, array[n]);
@@ -101,6 +107,7 @@ begin
         select u.ord::int as ord, u.tenant, u.request_id, u.source, u.idem,
             u.kind, u.work_key, u.fingerprint, q.seen, v.version,
             v.idempotency_ttl, v.overlap, v.special, v.key_template,
+            case when not u.fresh then v.hold end as hold,
             case when z.paused then 'source-paused'
                  when v.version is null then 'kind-unknown'
                  when u.fresh and not v.allow_fresh then 'fresh-not-allowed'
@@ -125,6 +132,11 @@ begin
         left join lateral (
             select y.version, y.idempotency_ttl, y.allow_fresh,
                 y.max_payload, y.overlap, y.key_template, y.key_pattern,
+                -- hold_of(…, 'accepted'), without its cost
+                case when y.overlap not in ('allow', 'buffer_all')
+                    and (y.overlap = 'skip' or y.when_completed = 'return')
+                    and y.on_busy <> 'error'
+                    then nullif(y.hold * 1000, 0) end as hold,
                 y.limits <> '{}' or y.fair_part is not null
                     or y."order" <> 'oldest' as special
             from interlock.kinds x, interlock.kind_versions y
@@ -142,6 +154,7 @@ begin
         v_kver[r.ord] := r.version;
         v_ttl[r.ord] := r.idempotency_ttl;
         v_overlap[r.ord] := r.overlap;
+        v_hold[r.ord] := r.hold;
         if r.special then
             v_special[r.ord] := true;
             v_any_spec := true;
@@ -616,11 +629,11 @@ begin
         case when u.idem is not null then u.ttl end, false, x.runnable,
         '{}'::uuid[], u.overlap,
         string_to_array(concat_ws(',', case when x.runnable then u.kind end,
-                                  u.wake), ',')
+                                  u.wake), ','), u.hold
     from unnest(p_request_id, p_idem, p_kind, p_work_key, v_ttl, p_run_after,
-                v_fast, v_plain, v_run, v_overlap, v_wake)
+                v_fast, v_plain, v_run, v_overlap, v_wake, v_hold)
         with ordinality as u (id, idem, kind, work_key, ttl, run_after, fast,
-            plain, run, overlap, wake, ord)
+            plain, run, overlap, wake, hold, ord)
     cross join lateral (
         select case when u.plain
             then u.run_after is null or u.run_after <= v_now
@@ -634,7 +647,7 @@ begin
         x.replayed, x.runnable, x.ended_jobs,
         coalesce(x.policy, v_overlap[x.ord]),
         string_to_array(concat_ws(',', case when x.runnable then x.kind end,
-                                  v_wake[x.ord]), ',')
+                                  v_wake[x.ord]), ','), x.hold
     from unnest(v_out) x;
 end
 $$;

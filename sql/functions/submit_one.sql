@@ -141,6 +141,13 @@ begin
     if s.idem is not null and a.outcome = 'ok' then
         a.done_for := k.idempotency_ttl;
     end if;
+
+    if a.outcome = 'ok' and not s.fresh
+        and a.reason is distinct from 'older_version'
+    then
+        a.hold := interlock.hold_of(k.hold, k.overlap, k.when_completed,
+                                    k.on_busy, a.decision);
+    end if;
 end
 $$;
 

@@ -310,6 +310,28 @@ entry_hashes(void **state)
 }
 
 
+/* The values are those of Python's hashlib over the same prefixed parts. */
+
+static void
+work_hashes(void **state)
+{
+    uint8_t  a[IL_WORK_BYTES], b[IL_WORK_BYTES];
+
+    (void) state;
+
+    il_work_hash(a, il_lit("demo"), il_lit("press:a"));
+    assert_hex(a, sizeof(a), "2d765b0335c22c60694d331d1aba8eb1"
+                             "dd9bf0647c3889fe024ef1409a319d19");
+
+    il_work_hash(b, il_str(NULL, 0), il_str(NULL, 0));
+    assert_hex(b, sizeof(b), "94c1c088cc9453996779630ad3af45cb"
+                             "d92814828dd784cf2aa12df95d1b8afe");
+
+    il_work_hash(b, il_lit("demop"), il_lit("ress:a"));
+    assert_memory_not_equal(a, b, sizeof(a));
+}
+
+
 static void
 digests(void **state)
 {
@@ -334,6 +356,7 @@ main(void)
         cmocka_unit_test(sha1_of_every_length),
         cmocka_unit_test(fingerprints),
         cmocka_unit_test(entry_hashes),
+        cmocka_unit_test(work_hashes),
         cmocka_unit_test(digests),
     };
 

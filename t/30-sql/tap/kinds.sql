@@ -125,10 +125,11 @@ select results_eq(
     $$select overlap, on_busy, allow_fresh, when_completed, result_ttl,
           idempotency_ttl, lease_seconds, max_runtime, cancel_grace,
           max_attempts, retry_for, backoff, max_backoff, on_lost,
-          max_waiting, max_queued, max_wait, priority, aging
+          max_waiting, max_queued, max_wait, priority, aging, hold
       from interlock.kind_versions$$,
     $$values ('skip', 'skip', false, 'run', null::int, 604800, 30, 21600, 30,
-          5, 86400, 5, 600, 'retry', 1000, 100000, 86400, 0, 60)$$,
+          5, 86400, 5, 600, 'retry', 1000, 100000, 86400, 0, 60,
+          1)$$,
     'the defaults');
 insert into interlock.kinds (tenant, name, version)
 values (interlock.tenant_create('demo'), 'table', 1);
