@@ -29,6 +29,14 @@ static const il_problem_row_t  il_problems[] = {
         { 400, il_string("json-invalid"),
           il_string("The body is not valid JSON") },
 
+    [IL_P_FORM_INVALID] =
+        { 400, il_string("form-invalid"),
+          il_string("The body is not a valid form") },
+
+    [IL_P_DATE_INVALID] =
+        { 400, il_string("date-invalid"),
+          il_string("The time of a business date cannot be read") },
+
     [IL_P_UNKNOWN_FIELD] =
         { 400, il_string("unknown-field"),
           il_string("The request has an unknown field") },
@@ -207,6 +215,10 @@ static const il_problem_row_t  il_problems[] = {
     [IL_P_BODY_TOO_LARGE] =
         { 413, il_string("body-too-large"),
           il_string("The body is too large") },
+
+    [IL_P_ENCODING_UNSUPPORTED] =
+        { 415, il_string("encoding-unsupported"),
+          il_string("The body is encoded in a way that is not known") },
 
     [IL_P_IDEMPOTENCY_KEY_REUSED] =
         { 422, il_string("idempotency-key-reused"),

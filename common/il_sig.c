@@ -57,11 +57,11 @@ const il_sig_scheme_t  il_sig_schemes[] = {
 
     { il_string("paypal"), IL_SIG_PROVIDER|IL_SIG_BACKEND,
       IL_SIG_TIMED, NULL,
-      il_sig_secret_text, NULL },
+      il_sig_secret_paypal, NULL },
 
     { il_string("sendgrid"), IL_SIG_PROVIDER|IL_SIG_BACKEND,
       IL_SIG_TIMED, NULL,
-      il_sig_secret_text, NULL },
+      il_sig_secret_sendgrid, NULL },
 
     { il_string("shopify"), IL_SIG_PROVIDER,
       IL_SIG_PLAIN, NULL,
@@ -72,8 +72,8 @@ const il_sig_scheme_t  il_sig_schemes[] = {
       il_sig_secret_text, il_sig_slack },
 
     { il_string("sns"), IL_SIG_PROVIDER|IL_SIG_BACKEND,
-      IL_SIG_PLAIN, NULL,
-      il_sig_secret_text, NULL },
+      IL_SIG_ARG_TOLERANCE, IL_SIG_TOLERANCE_SNS, NULL,
+      il_sig_secret_sns, NULL },
 
     { il_string("square"), IL_SIG_PROVIDER|IL_SIG_URL,
       IL_SIG_PLAIN, NULL,

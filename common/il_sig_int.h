@@ -21,6 +21,8 @@
 
 #define IL_SIG_TOLERANCE         300
 #define IL_SIG_TOLERANCE_LINEAR  60   /* what Linear's documents ask for */
+#define IL_SIG_TOLERANCE_SNS     3600   /* a message keeps its time when it is
+                                          sent again, up to an hour later */
 
 /* What a scheme is like. */
 #define IL_SIG_PROVIDER       0x01
@@ -62,6 +64,12 @@ IL_SIG_SECRET_FN(il_sig_secret_hex);
 IL_SIG_SECRET_FN(il_sig_secret_ed25519);
 IL_SIG_SECRET_FN(il_sig_secret_standard);
 IL_SIG_SECRET_FN(il_sig_secret_gitlab);
+
+/* il_sig_pk_url.c: kept as they stand in the file, when they are of the form
+ * that they must have: a public key, a webhook's ID, a topic's ARN. */
+IL_SIG_SECRET_FN(il_sig_secret_sendgrid);
+IL_SIG_SECRET_FN(il_sig_secret_paypal);
+IL_SIG_SECRET_FN(il_sig_secret_sns);
 
 /* il_sig_conf.c: a message with a value, cut and shown without control
  * characters, as it ends up in logs and on terminals. */

@@ -6,6 +6,7 @@
 #ifndef IL_BUF_H
 #define IL_BUF_H
 
+#include "clock.h"
 #include "il_str.h"
 
 /* After a failed allocation `failed` stays set and nothing more is added;
@@ -56,10 +57,6 @@ void il_pool_free(il_pool_t *p);
 /* A copy with a NUL behind; data is NULL if there is no memory. */
 il_str_t il_pool_dup(il_pool_t *p, il_str_t s);
 
-
-/* Milliseconds that never go back, and those of the wall. */
-int64_t il_now_ms(void);
-int64_t il_wall_ms(void);
 
 /* A random number below n (n > 0); for jitter. */
 int64_t il_random(int64_t n);

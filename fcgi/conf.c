@@ -87,6 +87,10 @@ static const il_conf_setting_t  il_conf_settings[] = {
     { "alert_secrets_dir", IL_CONF_TEXT, il_conf_at(alert_secrets_dir), "",
       0, 0 },
     { "alert_ca", IL_CONF_TEXT, il_conf_at(alert_ca), "", 0, 0 },
+    { "cert_threads", IL_CONF_NUMBER, il_conf_at(cert_threads), "2", 1, 16 },
+    { "cert_hosts", IL_CONF_TEXT, il_conf_at(cert_hosts), "", 0, 0 },
+    { "cert_private", IL_CONF_TEXT, il_conf_at(cert_private), "", 0, 0 },
+    { "cert_ca", IL_CONF_TEXT, il_conf_at(cert_ca), "", 0, 0 },
     { "core_dumps", IL_CONF_FLAG, il_conf_at(core_dumps), "off", 0, 1 },
     { NULL, IL_CONF_TEXT, 0, NULL, 0, 0 }
 };

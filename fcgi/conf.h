@@ -36,9 +36,14 @@ typedef struct {
     char     *alert_secrets_dir;    /* that alerts are signed with, or "" */
     char     *alert_ca;
 
+    char     *cert_hosts;           /* further ones of certificates; so on */
+    char     *cert_private;
+    char     *cert_ca;
+
     int64_t   threads;
     int64_t   check_threads;        /* look-ups under way at most */
     int64_t   alert_threads;        /* events being sent at most */
+    int64_t   cert_threads;         /* certificates being fetched at most */
     int64_t   max_body;             /* bytes */
     int64_t   submit_connections;
     int64_t   claim_connections;

@@ -16,6 +16,7 @@
 #include <sodium.h>
 
 #include "alert.h"
+#include "certs.h"
 #include "check.h"
 #include "edge.h"
 #include "fcgx.h"
@@ -145,6 +146,7 @@ il_main_conf(il_args_t *args, int argc, char **argv)
     if (il_conf_check(&il_srv.conf, err, sizeof(err)) != 0
         || il_check_conf(&il_srv.conf, err, sizeof(err)) != 0
         || il_alert_conf(&il_srv.conf, err, sizeof(err)) != 0
+        || il_certs_conf(&il_srv.conf, err, sizeof(err)) != 0
         || il_keys_load(il_srv.conf.keys_dir, err, sizeof(err)) != 0)
     {
         (void) fprintf(stderr, "interlockd: %s\n", err);
@@ -247,6 +249,7 @@ il_main_start(void)
            && il_sweep_start() == 0
            && il_outcall_init() == 0
            && il_check_start() == 0
+           && il_certs_start() == 0
            && il_alert_start() == 0
            && il_edge_start() == 0 ? 0 : -1;
 }
@@ -262,6 +265,7 @@ il_main_stop(void)
     il_sweep_stop();
     il_check_stop();
     il_alert_stop();
+    il_certs_stop();
     il_edge_stop();
 
     il_lane_stop(&il_srv.submit);

@@ -92,6 +92,12 @@ static const il_family_t  il_families[] = {
       { "subject", "answer", "outcome" }, NULL },
     { "alert_deliveries_total", "Events of alerts, by what became of a try.",
       { "alert", "outcome", NULL }, NULL },
+    { "signatures_total",
+      "Requests whose signature interlockd verified, by what was found.",
+      { "scheme", "outcome", NULL }, NULL },
+    { "certificate_fetches_total",
+      "Certificates fetched and subscriptions confirmed, by what came of it.",
+      { "scheme", "outcome", NULL }, NULL },
     { "edge_audit_datagrams_total",
       "What edges told of requests that they answered alone, by what became "
       "of it.",

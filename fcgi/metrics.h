@@ -30,6 +30,8 @@ typedef enum {
     IL_MT_NOTIFY,                  /* direction */
     IL_MT_CHECKS,                  /* subject, answer, outcome */
     IL_MT_ALERTS,                  /* alert, outcome */
+    IL_MT_SIGNATURES,              /* scheme, outcome */
+    IL_MT_CERTIFICATES,            /* scheme, outcome */
     IL_MT_EDGE,                    /* outcome */
     IL_MT_MAX
 } il_metric_e;

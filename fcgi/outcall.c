@@ -17,7 +17,7 @@
 #include <curl/curl.h>
 #include <sodium.h>
 
-#include "buf.h"
+#include "clock.h"
 #include "il_addr.h"
 #include "outcall.h"
 

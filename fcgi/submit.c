@@ -8,6 +8,7 @@
 
 #include "il_enc.h"
 #include "il_key.h"
+#include "ingress_pk.h"
 #include "route.h"
 #include "server.h"
 #include "submit.h"
@@ -353,15 +354,43 @@ il_submit_ingress_token(il_req_t *r)
 }
 
 
+/* 1 if the edge says what it is. */
+
+static int
+il_submit_ingress_known(const il_req_t *r)
+{
+    return il_req_param(r, "INTERLOCK_TENANT").len != 0
+           && il_req_param(r, "INTERLOCK_SOURCE").len != 0
+           && (il_submit_is_split(r)
+               || (il_req_param(r, "INTERLOCK_KIND").len != 0
+                   && il_req_param(r, "INTERLOCK_WORK_KEY").len != 0));
+}
+
+
+/* Its sender is known, by the edge or by il_ingress_pk(). */
+
+static void
+il_submit_ingress_verified(il_req_t *r)
+{
+    if (!il_submit_ingress_known(r)) {
+        il_submit_ingress_missing(r);
+        return;
+    }
+
+    il_auth_tenant(r, il_req_param(r, "INTERLOCK_TENANT"),
+                   il_submit_ingress_go, il_submit_ingress_missing);
+}
+
+
 void
 il_submit_ingress(il_req_t *r)
 {
-    if (il_req_param(r, "INTERLOCK_TENANT").len == 0
-        || il_req_param(r, "INTERLOCK_SOURCE").len == 0
-        || (!il_submit_is_split(r)
-            && (il_req_param(r, "INTERLOCK_KIND").len == 0
-                || il_req_param(r, "INTERLOCK_WORK_KEY").len == 0)))
-    {
+    if (il_ingress_pk_wanted(r)) {
+        il_ingress_pk(r, il_submit_ingress_verified);
+        return;
+    }
+
+    if (!il_submit_ingress_known(r)) {
         il_submit_ingress_missing(r);
         return;
     }
@@ -371,8 +400,7 @@ il_submit_ingress(il_req_t *r)
         return;
     }
 
-    il_auth_tenant(r, il_req_param(r, "INTERLOCK_TENANT"),
-                   il_submit_ingress_go, il_submit_ingress_missing);
+    il_submit_ingress_verified(r);
 }
 
 

@@ -14,11 +14,10 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include "ngx_http_interlock_define.h"
 #include "ngx_http_interlock_module.h"
 
 
-static ngx_int_t ngx_http_interlock_json_index(ngx_conf_t *cf,
-    ngx_str_t *name);
 static ngx_int_t ngx_http_interlock_zone_name(ngx_conf_t *cf,
     ngx_str_t *value, ngx_str_t *name, ssize_t *size);
 static char *ngx_http_interlock_zone_add(ngx_conf_t *cf,
@@ -476,24 +475,12 @@ ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_interlock_loc_conf_t  *ilcf = conf;
 
-    ngx_int_t                   index;
-    ngx_str_t                  *value, name;
-    ngx_uint_t                  i;
+    ngx_str_t                  *value;
     il_json_rc_e                rc;
     il_json_value_t             found;
     ngx_http_interlock_json_t  *json;
 
     value = cf->args->elts;
-
-    if (value[1].len < 2 || value[1].data[0] != '$') {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid variable name \"%V\" in "
-                           "\"interlock_json\"", &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    name.data = value[1].data + 1;
-    name.len = value[1].len - 1;
 
     rc = il_json_find(il_cstr("null"), ngx_http_interlock_str(&value[2]),
                       &found);
@@ -507,85 +494,16 @@ ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    index = ngx_http_interlock_json_index(cf, &name);
-    if (index == NGX_ERROR) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (ilcf->json == NGX_CONF_UNSET_PTR) {
-        ilcf->json = ngx_array_create(cf->pool, 4,
-                                      sizeof(ngx_http_interlock_json_t));
-        if (ilcf->json == NULL) {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    json = ilcf->json->elts;
-
-    for (i = 0; i < ilcf->json->nelts; i++) {
-        if (json[i].index == index) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "duplicate variable \"%V\" in "
-                               "\"interlock_json\"", &value[1]);
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    json = ngx_array_push(ilcf->json);
+    json = ngx_http_interlock_define(cf, cmd, &ilcf->json,
+                                     sizeof(ngx_http_interlock_json_t),
+                                     ngx_http_interlock_json_variable);
     if (json == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    json->index = index;
     json->pointer = value[2];
 
     return NGX_CONF_OK;
-}
-
-
-/* the variable, which may have been defined at another place before */
-
-static ngx_int_t
-ngx_http_interlock_json_index(ngx_conf_t *cf, ngx_str_t *name)
-{
-    ngx_int_t                        index, *ip;
-    ngx_http_variable_t             *var;
-    ngx_http_interlock_main_conf_t  *imcf;
-
-    var = ngx_http_add_variable(cf, name, NGX_HTTP_VAR_CHANGEABLE);
-    if (var == NULL) {
-        return NGX_ERROR;
-    }
-
-    index = ngx_http_get_variable_index(cf, name);
-    if (index == NGX_ERROR) {
-        return NGX_ERROR;
-    }
-
-    if (var->get_handler == ngx_http_interlock_json_variable) {
-        return index;
-    }
-
-    if (var->get_handler != NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "variable \"$%V\" in \"interlock_json\" is "
-                           "already defined otherwise", name);
-        return NGX_ERROR;
-    }
-
-    var->get_handler = ngx_http_interlock_json_variable;
-    var->data = (uintptr_t) index;
-
-    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_interlock_module);
-
-    ip = ngx_array_push(&imcf->body);
-    if (ip == NULL) {
-        return NGX_ERROR;
-    }
-
-    *ip = index;
-
-    return index;
 }
 
 

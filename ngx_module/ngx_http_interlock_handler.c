@@ -242,7 +242,7 @@ ngx_http_interlock_decide(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
 
     detail = il_str(NULL, 0);
 
-    if (ctx->lcf->verify) {
+    if (ctx->lcf->verify && !ngx_http_interlock_backend(ctx)) {
         problem = ngx_http_interlock_verify_request(r, ctx);
 
         if (problem != IL_P_NONE) {
@@ -279,6 +279,19 @@ ngx_http_interlock_decide(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
               : ngx_http_interlock_keys(r, ctx, &detail);
 
     ngx_http_interlock_forget_variables(r, &imcf->keys);
+
+    if (ngx_http_interlock_backend(ctx)) {
+
+        if (ngx_http_interlock_backend_problem(r, ctx, problem, detail)
+            != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        ctx->keyed = 1;
+
+        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_UNKEYED);
+    }
 
     if (problem != IL_P_NONE) {
         return ngx_http_interlock_reject(r, ctx, problem, detail);

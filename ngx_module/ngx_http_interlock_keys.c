@@ -96,11 +96,6 @@ ngx_http_interlock_value(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
         return IL_P_INTERNAL;
     }
 
-    if (ctx->value_problem != IL_P_NONE) {
-        *detail = ctx->value_detail;
-        return ctx->value_problem;
-    }
-
     switch (ctx->json_rc) {
 
     case IL_JSON_MALFORMED:
@@ -117,8 +112,14 @@ ngx_http_interlock_value(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
         return IL_P_JSON_INVALID;
 
     default:
-        return IL_P_NONE;
+        break;
     }
+
+    if (ctx->value_problem != IL_P_NONE) {
+        *detail = ctx->value_detail;
+    }
+
+    return ctx->value_problem;
 }
 
 

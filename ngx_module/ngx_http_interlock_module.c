@@ -16,6 +16,7 @@
 
 #include <sodium.h>
 
+#include "ngx_http_interlock_define.h"
 #include "ngx_http_interlock_effect.h"
 
 
@@ -23,8 +24,6 @@ static void *ngx_http_interlock_create_main_conf(ngx_conf_t *cf);
 static void *ngx_http_interlock_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
-static char *ngx_http_interlock_merge_json(ngx_conf_t *cf,
-    ngx_http_interlock_loc_conf_t *prev, ngx_http_interlock_loc_conf_t *conf);
 static char *ngx_http_interlock_check_gate(ngx_conf_t *cf,
     ngx_http_interlock_loc_conf_t *conf);
 static char *ngx_http_interlock_check_upstream(ngx_conf_t *cf,
@@ -114,6 +113,21 @@ static ngx_command_t  ngx_http_interlock_commands[] = {
     { ngx_string("interlock_split"),
       NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_http_interlock_split,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("interlock_form"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE2,
+      ngx_http_interlock_form,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("interlock_business_date"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE2
+      |NGX_CONF_TAKE3|NGX_CONF_TAKE4,
+      ngx_http_interlock_business_date,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
@@ -263,6 +277,8 @@ ngx_http_interlock_create_loc_conf(ngx_conf_t *cf)
     conf->work_key = NGX_CONF_UNSET_PTR;
     conf->json = NGX_CONF_UNSET_PTR;
     conf->split = NGX_CONF_UNSET_PTR;
+    conf->form = NGX_CONF_UNSET_PTR;
+    conf->date = NGX_CONF_UNSET_PTR;
     conf->mismatch = NGX_CONF_UNSET_UINT;
     conf->wait = NGX_CONF_UNSET_MSEC;
     conf->dry_run = NGX_CONF_UNSET;
@@ -311,9 +327,13 @@ ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->idem_headers = prev->idem_headers;
     }
 
-    rc = ngx_http_interlock_merge_json(cf, prev, conf);
-    if (rc != NGX_CONF_OK) {
-        return rc;
+    if (ngx_http_interlock_merge_defined(&prev->json, &conf->json) != NGX_OK
+        || ngx_http_interlock_merge_defined(&prev->form, &conf->form)
+           != NGX_OK
+        || ngx_http_interlock_merge_defined(&prev->date, &conf->date)
+           != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     rc = ngx_http_interlock_split_merge(cf, prev, conf);
@@ -363,57 +383,6 @@ ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     conf->gate = 1;
 
     return ngx_http_interlock_check_gate(cf, conf);
-}
-
-
-/* a variable may have another pointer in each location: the nearest counts */
-
-static char *
-ngx_http_interlock_merge_json(ngx_conf_t *cf,
-    ngx_http_interlock_loc_conf_t *prev, ngx_http_interlock_loc_conf_t *conf)
-{
-    ngx_uint_t                  i, j, n;
-    ngx_http_interlock_json_t  *json, *inherited, *own;
-
-    if (prev->json == NGX_CONF_UNSET_PTR) {
-        prev->json = NULL;
-    }
-
-    if (conf->json == NGX_CONF_UNSET_PTR) {
-        conf->json = prev->json;
-        return NGX_CONF_OK;
-    }
-
-    if (prev->json == NULL) {
-        return NGX_CONF_OK;
-    }
-
-    n = conf->json->nelts;
-    inherited = prev->json->elts;
-
-    for (i = 0; i < prev->json->nelts; i++) {
-
-        own = conf->json->elts;
-
-        for (j = 0; j < n; j++) {
-            if (own[j].index == inherited[i].index) {
-                break;
-            }
-        }
-
-        if (j < n) {
-            continue;
-        }
-
-        json = ngx_array_push(conf->json);
-        if (json == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        *json = inherited[i];
-    }
-
-    return NGX_CONF_OK;
 }
 
 

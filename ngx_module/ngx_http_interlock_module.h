@@ -42,6 +42,9 @@
 #define NGX_HTTP_INTERLOCK_STATUS_JSON      1
 #define NGX_HTTP_INTERLOCK_STATUS_PROM      2
 
+/* the length of a variable's value has 28 bits */
+#define NGX_HTTP_INTERLOCK_VALUE_MAX        0x0fffffff
+
 
 typedef struct {
     ngx_array_t                    *zones;      /* of ngx_shm_zone_t * */
@@ -64,11 +67,15 @@ typedef struct {
     il_shake_taken_t                taken;      /* if status: the scheme's
                                                  * own answer to deliveries */
     unsigned                        need_url:1;
+
+    /* for interlockd, of the schemes that it verifies */
+    ngx_str_t                       key;
+    ngx_str_t                       args;
 } ngx_http_interlock_verify_t;
 
 
 typedef struct {
-    ngx_int_t                       index;      /* of the variable */
+    ngx_int_t                       index;      /* of the variable; first */
     ngx_str_t                       pointer;
 } ngx_http_interlock_json_t;
 
@@ -89,6 +96,8 @@ typedef struct {
     ngx_array_t                    *work_headers;   /* of ngx_str_t */
     ngx_array_t                    *json;       /* of ..._json_t */
     ngx_str_t                      *split;      /* pointer to the elements */
+    ngx_array_t                    *form;       /* of ..._form_t */
+    ngx_array_t                    *date;       /* of ..._date_t */
     ngx_uint_t                      mismatch;
     ngx_msec_t                      wait;
     ngx_flag_t                      dry_run;
@@ -168,6 +177,7 @@ typedef struct {
     il_problem_e                    problem;
     ngx_str_t                       decision;
     ngx_str_t                       job_id;
+    ngx_str_t                       backend_problem;
     uint64_t                        number;     /* answered alone; else 0 */
 
     unsigned                        body_ready:1;
@@ -255,6 +265,19 @@ ngx_int_t ngx_http_interlock_url(ngx_http_request_t *r,
 /* How often a request header occurs; name is lower case with "_" for "-". */
 ngx_uint_t ngx_http_interlock_header_count(ngx_http_request_t *r,
     ngx_str_t *name);
+
+/* ngx_http_interlock_backend.c: schemes that interlockd verifies */
+
+ngx_int_t ngx_http_interlock_backend_add_variables(ngx_conf_t *cf);
+ngx_int_t ngx_http_interlock_backend_init(ngx_conf_t *cf,
+    ngx_http_interlock_verify_t *verify);
+
+/* 1 if the request's location has such a scheme: then it is not verified
+ * here, nothing may be remembered of it, and what is wrong with its keys is
+ * interlockd's to tell. */
+ngx_uint_t ngx_http_interlock_backend(ngx_http_interlock_ctx_t *ctx);
+ngx_int_t ngx_http_interlock_backend_problem(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_problem_e problem, il_str_t detail);
 
 /* ngx_http_interlock_handler.c: what happens to a request, in order */
 

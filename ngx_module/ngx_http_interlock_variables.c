@@ -16,10 +16,8 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include "ngx_http_interlock_define.h"
 #include "ngx_http_interlock_effect.h"
-
-
-#define NGX_HTTP_INTERLOCK_VALUE_MAX  0x0fffffff
 
 
 static ngx_int_t ngx_http_interlock_key_variable(ngx_http_request_t *r,
@@ -144,6 +142,10 @@ ngx_http_interlock_add_variables(ngx_conf_t *cf)
         if (*index == NGX_ERROR) {
             return NGX_ERROR;
         }
+    }
+
+    if (ngx_http_interlock_backend_add_variables(cf) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     return ngx_http_interlock_add_audit_variables(cf);
@@ -423,7 +425,6 @@ ngx_http_interlock_json_variable(ngx_http_request_t *r,
 {
     size_t                      len;
     ngx_str_t                   value;
-    ngx_uint_t                  i;
     il_json_rc_e                rc;
     il_json_value_t             found;
     ngx_http_interlock_ctx_t   *ctx;
@@ -441,23 +442,17 @@ ngx_http_interlock_json_variable(ngx_http_request_t *r,
     /* where the body is split, pointers are those of one element, and this
      * is not the time of any */
 
-    if (ctx->lcf->json == NULL || (ctx->lcf->split && ctx->keyed)) {
+    if (ctx->lcf->split && ctx->keyed) {
         return NGX_OK;
     }
 
-    json = ctx->lcf->json->elts;
+    json = ngx_http_interlock_defined(ctx->lcf->json, data);
 
-    for (i = 0; i < ctx->lcf->json->nelts; i++) {
-        if ((uintptr_t) json[i].index == data) {
-            break;
-        }
-    }
-
-    if (i == ctx->lcf->json->nelts) {
+    if (json == NULL) {
         return NGX_OK;
     }
 
-    rc = il_json_find(ctx->content, ngx_http_interlock_str(&json[i].pointer),
+    rc = il_json_find(ctx->content, ngx_http_interlock_str(&json->pointer),
                       &found);
 
     if (rc != IL_JSON_OK) {

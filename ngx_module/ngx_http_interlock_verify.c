@@ -97,6 +97,10 @@ ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    if (ngx_http_interlock_backend_init(cf, verify) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
     ngx_http_interlock_shake_conf(verify);
 
     ilcf->verify = verify;

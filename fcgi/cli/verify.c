@@ -49,7 +49,7 @@ static const il_opt_t  il_verify_opts[] = {
     { "method", il_verify_str(method), "METHOD",
       "request method (POST)", 0, 0, 0 },
     { "url", il_verify_str(url), "URL",
-      "public URL, for schemes that sign it", 0, 0, 0 },
+      "public URL as it was requested, for schemes that sign it", 0, 0, 0 },
     { "header", IL_OPT_LIST, offsetof(il_verify_opts_t, headers), "'K: V'",
       "a request header; may be repeated", 0, 0, 0 },
     { "body", il_verify_str(body), "FILE",
@@ -66,8 +66,8 @@ const il_cmd_t  il_cmd_verify = {
     "verify", il_verify, "tell why a webhook's signature is valid or not",
     "--scheme S --secret-file F [options] [name=value...]",
     "Checks a request as the edge would, and says why.  name=value are the\n"
-    "further arguments of the directive interlock_verify (header=, prefix=,\n"
-    "algorithm=, encoding=, signed=, ...).  Exit code 0 valid, 1 not.",
+    "further arguments of the directive interlock_verify (encoding=, header=,\n"
+    "prefix=, algorithm=, signed=, ...).  Exit code 0 valid, 1 not.",
     il_verify_opts, sizeof(il_verify_opts_t), 0, 0, 64
 };
 
@@ -163,6 +163,24 @@ il_verify_time(const char *text, int64_t *now)
 }
 
 
+/* Arguments of the directive that say nothing about signatures. */
+static int
+il_verify_ignores(il_str_t name)
+{
+    static const char *const  names[] = {
+        "verify_token", "allowed_origin", "allowed_rate",
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (il_str_eq(name, il_cstr(names[i]))) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 static int
 il_verify_arg(il_sig_conf_t *conf, il_verify_opts_t *o, const char *arg)
 {
@@ -186,6 +204,10 @@ il_verify_arg(il_sig_conf_t *conf, il_verify_opts_t *o, const char *arg)
 
     if (il_str_eq(name, il_cstr("url"))) {
         o->url = eq + 1;
+        return 0;
+    }
+
+    if (il_verify_ignores(name)) {
         return 0;
     }
 
@@ -257,6 +279,71 @@ il_verify_fits(const il_sig_conf_t *conf, const il_sig_request_t *req)
 }
 
 
+/* The URL with another end or beginning; a hint, or NULL.  b is scratch. */
+static const char *
+il_verify_hint_url(const il_sig_conf_t *conf, const il_sig_request_t *req,
+    il_buf_t *b)
+{
+    size_t            n;
+    const char       *query;
+    il_str_t          url;
+    il_sig_request_t  r;
+
+    r = *req;
+    url = req->url;
+    query = memchr(url.data, '?', url.len);
+    n = query == NULL ? url.len : (size_t) (query - url.data);
+
+    if (n > 8 && strncasecmp(url.data, "https://", 8) == 0) {
+        b->len = 0;
+        il_buf_puts(b, "http://");
+        il_buf_add(b, url.data + 8, url.len - 8);
+        r.url = il_buf_str(b);
+
+        if (il_verify_fits(conf, &r)) {
+            return "it fits the URL with http for https";
+        }
+
+    } else if (n > 7 && strncasecmp(url.data, "http://", 7) == 0) {
+        b->len = 0;
+        il_buf_puts(b, "https://");
+        il_buf_add(b, url.data + 7, url.len - 7);
+        r.url = il_buf_str(b);
+
+        if (il_verify_fits(conf, &r)) {
+            return "it fits the URL with https for http: TLS ends before"
+                   " nginx, which needs url= to know";
+        }
+    }
+
+    b->len = 0;
+
+    if (n != 0 && url.data[n - 1] == '/') {
+        il_buf_add(b, url.data, n - 1);
+    } else {
+        il_buf_add(b, url.data, n);
+        il_buf_puts(b, "/");
+    }
+
+    il_buf_add(b, url.data + n, url.len - n);
+    r.url = il_buf_str(b);
+
+    if (il_verify_fits(conf, &r)) {
+        return "it fits the URL with a slash more or less at its end";
+    }
+
+    if (query != NULL) {
+        r.url = il_str(url.data, n);
+
+        if (il_verify_fits(conf, &r)) {
+            return "it fits the URL without its query";
+        }
+    }
+
+    return NULL;
+}
+
+
 /* Tries usual mistakes; a hint, or NULL. */
 static const char *
 il_verify_hint(const il_sig_conf_t *conf, const il_sig_request_t *req)
@@ -267,26 +354,34 @@ il_verify_hint(const il_sig_conf_t *conf, const il_sig_request_t *req)
     il_sig_request_t   r;
 
     r = *req;
-    hint = NULL;
     memset(&b, 0, sizeof(b));
+    hint = il_sig_scheme_url(conf->scheme) ? il_verify_hint_url(conf, req, &b)
+                                           : NULL;
+
+    if (hint != NULL) {
+        goto done;
+    }
 
     if (r.body.len != 0 && r.body.data[r.body.len - 1] == '\n') {
         r.body.len--;
 
         if (il_verify_fits(conf, &r)) {
-            return "it fits the body without its last newline: the file was"
+            hint = "it fits the body without its last newline: the file was"
                    " saved with one that was not sent";
+            goto done;
         }
 
         if (r.body.len != 0 && r.body.data[r.body.len - 1] == '\r') {
             r.body.len--;
 
             if (il_verify_fits(conf, &r)) {
-                return "it fits the body without its last CR LF";
+                hint = "it fits the body without its last CR LF";
+                goto done;
             }
         }
     }
 
+    b.len = 0;
     il_buf_add(&b, req->body.data, req->body.len);
     il_buf_add(&b, "\n", 1);
     r.body = il_buf_str(&b);
@@ -352,6 +447,14 @@ il_verify_advice(const il_sig_conf_t *conf, const il_sig_request_t *req,
     case IL_SIG_WHY_TOO_OLD:
     case IL_SIG_WHY_IN_FUTURE:
         return "the time of arrival can be given with --at";
+
+    case IL_SIG_WHY_BODY:
+        return "the body is not the JSON or the form that the scheme wants,"
+               " or lacks a signature or a time in it; whether it is a form"
+               " tells its Content-Type, to be given with --header, too";
+
+    case IL_SIG_WHY_NO_URL:
+        return "give it with --url, as it was requested";
 
     default:
         return NULL;

@@ -326,12 +326,18 @@ backend_schemes(void **state)
     sig_t          s;
     il_sig_conf_t  conf;
 
-    static const char *const  names[] = { "sendgrid", "paypal", "sns" };
+    static const char *const  schemes[][2] = {
+        { "sendgrid", "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4m"
+                      "dBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpigl"
+                      "SI8eNEc6wEA3F+g==" },
+        { "paypal", "2A9741408B151863U" },
+        { "sns", "arn:aws:sns:us-east-1:123456789012:orders" },
+    };
 
     (void) state;
 
-    for (i = 0; i < il_rows(names); i++) {
-        sig_conf(&conf, names[i], "AAAA");
+    for (i = 0; i < il_rows(schemes); i++) {
+        sig_conf(&conf, schemes[i][0], schemes[i][1]);
         assert_int_equal(il_sig_scheme_backend(conf.scheme), 1);
         assert_int_equal(il_sig_scheme_is_provider(conf.scheme), 1);
         assert_int_equal(il_sig_conf_done(&conf, err, sizeof(err)), 0);

@@ -302,6 +302,63 @@ bad('split: to somebody else', '', "$WHOLE $OWN interlock_split /a;"
     qr/"interlock_split" in location "\/in\/" needs "fastcgi_pass"/);
 
 
+# interlock_form
+
+good('form', 'interlock_form $a x;', 'interlock_form $b "a b"; '
+    . 'interlock_form $c a[];');
+good('form: one variable, two fields', '', 'interlock_form $a x; '
+    . 'location /in/b { interlock_form $a y; }');
+bad('form: not a variable', '', 'interlock_form a x;',
+    qr/invalid variable name "a" in "interlock_form"/);
+bad('form: no name', '', 'interlock_form $a "";',
+    qr/empty name of a field "" in "interlock_form"/);
+bad('form: a variable for a name', '', 'interlock_form $a $uri;',
+    qr/variable in the name of a field "\$uri" in "interlock_form"/);
+bad('form: twice', '', 'interlock_form $a x; interlock_form $a y;',
+    qr/duplicate variable "\$a" in "interlock_form"/);
+bad('form: JSON has it', 'interlock_json $a /x;', 'interlock_form $a x;',
+    qr/variable "\$a" in "interlock_form" is already defined otherwise/);
+bad('form: one argument', '', 'interlock_form $a;',
+    qr/invalid number of arguments in "interlock_form"/);
+
+# interlock_business_date
+
+good('date', 'interlock_business_date $a UTC;',
+    'interlock_business_date $b America/Argentina/Buenos_Aires from=$arg_x '
+    . 'cutoff=23:59; interlock_business_date $c Etc/GMT+12 cutoff=00:00;');
+good('date: one variable, two zones', '', 'interlock_business_date $a UTC; '
+    . 'location /in/b { interlock_business_date $a Asia/Seoul from=0; }');
+bad('date: not a variable', '', 'interlock_business_date a UTC;',
+    qr/invalid variable name "a" in "interlock_business_date"/);
+bad('date: no zone', '', 'interlock_business_date $a;',
+    qr/invalid number of arguments in "interlock_business_date"/);
+bad('date: an unknown zone', '', 'interlock_business_date $a Asia/Seul;',
+    qr{unknown time zone "Asia/Seul" in "interlock_business_date": open\(\)},
+    qr{"/usr/share/zoneinfo/Asia/Seul" failed \(2: });
+bad('date: a folder', '', 'interlock_business_date $a Asia;',
+    qr{unknown time zone "Asia" in "interlock_business_date": .*not a regular});
+bad("date: zone \"$_\"", '', "interlock_business_date \$a \"$_\";",
+    qr/invalid time zone "\Q$_\E" in "interlock_business_date"/)
+    for '', '/etc/localtime', '../zoneinfo/UTC', 'Asia/../UTC', 'tzdata.zi',
+        '$zone', 'Asia/Seoul ';
+bad('date: leap seconds', '', 'interlock_business_date $a right/UTC;',
+    qr{time zone "right/UTC" in "interlock_business_date": .* counts leap});
+bad('date: not a zone', '', 'interlock_business_date $a leapseconds;',
+    qr{time zone "leapseconds" in .* is not a time zone file});
+bad("date: $_", '', "interlock_business_date \$a UTC $_;",
+    qr/invalid parameter "\Q$_\E" in "interlock_business_date"/)
+    for 'cutoff=', 'cutoff=6:30', 'cutoff=24:00', 'cutoff=06:60',
+        'cutoff=06:30:00', 'cutoff=-6:30', 'from=', 'from=now',
+        'from=2026-07-25', 'form=$at', 'x';
+bad('date: from twice', '', 'interlock_business_date $a UTC from=0 from=1;',
+    qr/duplicate parameter "from=1" in "interlock_business_date"/);
+bad('date: cutoff twice', '',
+    'interlock_business_date $a UTC cutoff=01:00 cutoff=02:00;',
+    qr/duplicate parameter "cutoff=02:00" in "interlock_business_date"/);
+bad('date: twice', '',
+    'interlock_business_date $a UTC; interlock_business_date $a UTC;',
+    qr/duplicate variable "\$a" in "interlock_business_date"/);
+
 # the rest
 
 good("mismatch: $_", '', "interlock_mismatch $_;") for qw(reject first);

@@ -6,9 +6,10 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 
-use Digest::SHA qw(hmac_sha256_hex);
+use Digest::SHA qw(hmac_sha1_hex hmac_sha256 hmac_sha256_hex);
 use File::Temp qw(tempdir);
 use JSON::PP;
+use MIME::Base64 qw(encode_base64);
 use Test::More;
 
 use Interlock::Test;
@@ -125,6 +126,133 @@ invalid(verify(@sq, @square, '--url', 'https://example.com/webhook/'),
     invalid(verify('whsec_abc', $body, @stripe, '--header',
         "Stripe-Signature: t=1700000001,v1=$sig"), qr/no secret fits/,
         'Stripe with another time');
+}
+
+# Every scheme of a provider, with published examples where there are any and
+# else made here: one that is valid, and the same with another body.
+
+my $token = 'e0b5477167110d68991efc6b9f89f0a11066af27834600e123';
+my $json = '{"id":7,"name":"\u00e4\/b"}';
+my $linear = '{"action":"create","webhookTimestamp":1700000000123}';
+my $form = 'application/x-www-form-urlencoded';
+my $adyen = '{"notificationItems":[{"NotificationRequestItem":{'
+    . '"additionalData":{"hmacSignature":'
+    . '"coqCmt/IZ4E3CzPvMY8zTjQVL5hYJUiBRg8UU+iCWo0="},'
+    . '"amount":{"currency":"EUR","value":1130},"eventCode":"AUTHORISATION",'
+    . '"merchantAccountCode":"TestMerchant",'
+    . '"merchantReference":"TestPayment-1407325143704",'
+    . '"pspReference":"7914073381342284","success":"true"}}]}';
+
+sub base64 { return encode_base64($_[0], '') }
+
+my %schemes = (
+    slack => [ 's', $json, 'x-slack-request-timestamp: 1700000000',
+        'X-Slack-Signature: v0='
+            . hmac_sha256_hex("v0:1700000000:$json", 's') ],
+    zoom => [ 's', $json, 'x-zm-request-timestamp: 1700000000',
+        'x-zm-signature: v0=' . hmac_sha256_hex("v0:1700000000:$json", 's') ],
+    paddle => [ 's', $json, 'Paddle-Signature: ts=1700000000;h1=00;h1='
+            . hmac_sha256_hex("1700000000:$json", 's') ],
+    shopify => [ 's', $json,
+        'X-Shopify-Hmac-Sha256: ' . base64(hmac_sha256($json, 's')) ],
+    meta => [ 's', $json,
+        'X-Hub-Signature-256: sha256=' . hmac_sha256_hex($json, 's') ],
+    x => [ 's', $json, 'x-twitter-webhooks-signature: sha256='
+            . base64(hmac_sha256($json, 's')) ],
+    intercom => [ 's', $json,
+        'X-Hub-Signature: sha1=' . hmac_sha1_hex($json, 's') ],
+    linear => [ 's', $linear,
+        'Linear-Signature: ' . hmac_sha256_hex($linear, 's') ],
+    square => [ 'asdf1234', '{"hello":"world"}',
+        'x-square-hmacsha256-signature: '
+            . '2kRE5qRU2tR+tBGlDwMEw2avJ7QM4ikPYD/PJ3bd9Og=',
+        '--url', 'https://example.com/webhook' ],
+    hubspot => [ 'yyyyyyyy-yyyy-yyyy-yyyy-yyyyyyyyyyyy',
+        "{'example_field':'example_value'}",
+        'X-HubSpot-Request-Timestamp: 1700000300000',
+        'X-HubSpot-Signature-v3: '
+            . 'RnbPH7+UMKVkbV32P8bz450N4M56aPmcru1+D3kSDtw=',
+        '--url', 'https://www.example.com/webhook_uri' ],
+    twilio => [ '12345', 'CallSid=CA1234567890ABCDE&Caller=%2B14158675309'
+            . '&Digits=1234&From=%2B14158675309&To=%2B18005551212',
+        'X-Twilio-Signature: RSOYDt4T1cUTdK1PDd93/VVr8B8=',
+        "Content-Type: $form",
+        '--url', 'https://mycompany.com/myapp.php?foo=1&bar=2' ],
+    mailgun => [ 's', '{"signature":{"timestamp":"1700000000","token":"'
+            . "$token\",\"signature\":\""
+            . hmac_sha256_hex("1700000000$token", 's') . '"}}' ],
+    adyen => [ '44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6'
+            . 'BA056', $adyen ],
+    gitlab => [ 's', $json, 'X-Gitlab-Token: s' ],
+    discord => [ 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f7'
+            . '07511a', '{"type":1}', 'X-Signature-Timestamp: 1784883600',
+        'X-Signature-Ed25519: c60072f74cdad5150a2a0c1036bfd9d6b058a6f691c336e'
+            . '99075e69594549432b942a570e3c1407fb31e66eaba32836e264733b382845'
+            . 'd69c5f2f9ee92425902', '--at', 1784883600 ],
+);
+my %request;
+
+for my $scheme (sort keys %schemes) {
+    my ($secret, $body, @rest) = @{ $schemes{$scheme} };
+    my @args = ('--scheme', $scheme, '--at', 1700000000);
+
+    while (@rest && $rest[0] !~ /^--/) {
+        push @args, '--header', shift @rest;
+    }
+    push @args, @rest;
+    $request{$scheme} = [ $secret, $body, @args ];
+
+    valid(verify($secret, $body, @args), $scheme);
+    my $new = $scheme eq 'adyen' ? '00' : $scheme eq 'discord' ? '0' x 64
+        : 'new one';
+    valid(verify("$new\n$secret", $body, @args),
+        "$scheme, with the old secret");
+
+    # a token covers no body
+    next if $scheme eq 'gitlab';
+    my $other = $body;
+    $other =~ s/1130/1131/ || $other =~ s/1700000000/1700000001/
+        || $other =~ s/[a-z]/z/;
+    invalid(verify($secret, $other, @args), qr/no secret fits/,
+        "$scheme, another body");
+}
+
+# hints
+
+{
+    my ($secret, $body, @args) = @{ $request{square} };
+    pop @args;
+    invalid(verify($secret, $body, @args, 'http://example.com/webhook'),
+        qr/https for http/, 'http for https');
+    invalid(verify($secret, $body, @args, 'https://example.com/webhook/'),
+        qr/slash more or less/, 'a slash too many');
+    invalid(verify($secret, $body, @args, 'https://example.com/webhook?a=1'),
+        qr/without its query/, 'a query too many');
+    invalid(verify($secret, "$body\n", @args, 'https://example.com/webhook'),
+        qr/without its last newline/, 'a newline too many');
+    pop @args;
+    invalid(verify($secret, $body, @args), qr/--url/, 'no URL');
+
+    ($secret, $body, @args) = @{ $request{twilio} };
+    invalid(verify($secret, $body, grep { !/^Content-Type/
+        } map { $_ eq "Content-Type: $form" ? 'X-A: b' : $_ } @args),
+        qr/Content-Type/, 'a form that is not said to be one');
+
+    invalid(verify('s', '{}', '--scheme', 'mailgun'), qr/lacks a signature/,
+        'a body without a signature');
+}
+
+# how the secret file is written
+
+{
+    my @slack = @{ $request{slack} }[ 1 .. $#{ $request{slack} } ];
+    valid(verify('73', @slack, 'encoding=hex'), 'a secret in hex');
+    valid(verify('cw==', @slack, 'encoding=base64'), 'a secret in base64');
+    is(verify('7', @slack, 'encoding=hex')->{code}, 78, 'half a digit');
+    is(verify('s', @slack, 'encoding=raw')->{code}, 64,
+        'an encoding that is none');
+    valid(verify('s', @slack, 'verify_token=file'),
+        'arguments for something else are let be');
 }
 
 # as JSON

@@ -33,6 +33,11 @@ create()
     secret x "$(random_text 50)"
     public_key discord ed25519
 
+    # no secrets: a key of the sender, the ID of a webhook, the ARN of a topic
+    public_key sendgrid p256
+    secret paypal "$(random_text 17 | tr a-z A-Z)"
+    secret sns "arn:aws:sns:us-east-1:$(random_digits 12):interlock"
+
     if [ ! -d "$DIR/pg" ]; then
         rm -rf "$DIR/pg.new"
         "$pg_bindir/initdb" -D "$DIR/pg.new" -U interlock_admin -A peer \
@@ -59,6 +64,11 @@ random_text()
 {
     head -c $(($1 * 4 + 64)) /dev/urandom | base64 -w 0 | tr -d '+/=' \
         | head -c "$1"
+}
+
+random_digits()
+{
+    head -c $(($1 * 32 + 256)) /dev/urandom | tr -dc 0-9 | head -c "$1"
 }
 
 # public_key NAME KIND: for providers that sign with a key of their own.  The
