@@ -489,8 +489,8 @@ ngx_http_interlock_duplicate(ngx_http_request_t *r,
     }
 
     if (ctx->lcf->dry_run) {
-        return ngx_http_interlock_dry(r, ctx, 200
-                                      + (ngx_uint_t) ctx->answer.code,
+        return ngx_http_interlock_dry(r, ctx,
+                                      ngx_http_interlock_taken_status(ctx),
                                       ctx->coalesced
                                       ? "the request is skipped, its work is "
                                         "under way"

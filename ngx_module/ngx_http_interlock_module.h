@@ -238,7 +238,8 @@ void ngx_http_interlock_free_file(ngx_str_t *text);
  * _start, before the body is read, and _verified, after the signature was:
  * NGX_OK to go on, else what the handler is to return.
  * _taken: turns the backend's 2xx, of which no header was sent yet, into what
- * the provider wants. */
+ * the provider wants; _taken_status is the status of an answer in ctx that is
+ * given again. */
 
 ngx_int_t ngx_http_interlock_shake_arg(ngx_conf_t *cf,
     ngx_http_interlock_verify_t *verify, ngx_str_t *name, ngx_str_t *value);
@@ -249,6 +250,7 @@ ngx_int_t ngx_http_interlock_shake_verified(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 void ngx_http_interlock_taken(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
+ngx_uint_t ngx_http_interlock_taken_status(ngx_http_interlock_ctx_t *ctx);
 void ngx_http_interlock_taken_filter_init(void);
 
 /* ngx_http_interlock_url.c: url= of interlock_verify, and what *url is for a

@@ -42,7 +42,7 @@ ngx_http_interlock_shake_arg(ngx_conf_t *cf,
     ngx_http_interlock_verify_t *verify, ngx_str_t *name, ngx_str_t *value)
 {
     il_str_t         text;
-    ngx_str_t        file;
+    ngx_str_t        file, token;
     const char      *wrong;
     il_shake_arg_e   arg;
 
@@ -63,16 +63,17 @@ ngx_http_interlock_shake_arg(ngx_conf_t *cf,
             return NGX_ERROR;
         }
 
-        value->data = ngx_pnalloc(cf->pool, file.len);
+        token.len = file.len;
+        token.data = ngx_pnalloc(cf->pool, file.len);
 
-        if (value->data) {
-            ngx_memcpy(value->data, file.data, file.len);
-            text = il_str((char *) value->data, file.len);
+        if (token.data) {
+            ngx_memcpy(token.data, file.data, file.len);
+            text = ngx_http_interlock_str(&token);
         }
 
         ngx_http_interlock_free_file(&file);
 
-        if (value->data == NULL) {
+        if (token.data == NULL) {
             return NGX_ERROR;
         }
     }
@@ -83,8 +84,8 @@ ngx_http_interlock_shake_arg(ngx_conf_t *cf,
 
     if (wrong) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\" in "
-                           "\"interlock_verify\": %s", name, wrong);
+                           "invalid parameter \"%V=%V\" in "
+                           "\"interlock_verify\": %s", name, value, wrong);
         return NGX_ERROR;
     }
 
@@ -288,13 +289,28 @@ ngx_http_interlock_shake_answer(ngx_http_request_t *r,
 }
 
 
+/* the status of an answer that is given again */
+
+ngx_uint_t
+ngx_http_interlock_taken_status(ngx_http_interlock_ctx_t *ctx)
+{
+    if (ctx->lcf->verify && ctx->lcf->verify->taken.status) {
+        return (ngx_uint_t) ctx->lcf->verify->taken.status;
+    }
+
+    return 200 + (ngx_uint_t) ctx->answer.code;
+}
+
+
 void
 ngx_http_interlock_taken(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
 {
     ngx_uint_t         status;
     il_shake_taken_t  *taken;
 
-    if (ctx->dry || !ctx->verified || ctx->lcf->verify->taken.status == 0) {
+    if (ctx->lcf->dry_run || !ctx->verified
+        || ctx->lcf->verify->taken.status == 0)
+    {
         return;
     }
 

@@ -45,7 +45,7 @@ my %files = map { $_ => Interlock::Test::slurp("$dir/$_") }
     (map { "tokens/$_" } qw(submit worker operator auditor)),
     (map { "secrets/$_" } qw(github stripe standard token hmac slack shopify
         meta meta-verify-token discord square paddle linear zoom hubspot twilio
-        intercom mailgun adyen gitlab x));
+        intercom mailgun adyen gitlab x cloudevents));
 my $seed = (glob "$dir/keys/*.seed")[0];
 ok($seed && -s $seed, 'there is a signing key');
 

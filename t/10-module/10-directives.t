@@ -173,6 +173,19 @@ bad('verify: url twice', '', 'interlock_verify square secret=secrets/github'
 bad('verify: a URL that is not signed', '', 'interlock_verify github'
     . ' secret=secrets/github url=https://pay.example;',
     qr{"url=https://pay.example" has no meaning in "interlock_verify github"});
+good('verify: handshakes', '', 'interlock_verify meta secret=secrets/github'
+    . ' verify_token=secrets/github allowed_origin=a.example,b.example'
+    . ' allowed_rate=120;');
+bad('verify: verify_token of another scheme', '', 'interlock_verify github'
+    . ' secret=secrets/github verify_token=secrets/github;',
+    qr/invalid parameter "verify_token=secrets\/github" in "interlock_verify": only scheme "meta" has it/);
+bad('verify: no verify_token', '', 'interlock_verify meta'
+    . ' secret=secrets/github verify_token=secrets/nothing;',
+    qr/can not read "verify_token=secrets\/nothing" in "interlock_verify"/);
+bad("verify: $_", '', "interlock_verify github secret=secrets/github '$_';",
+    qr/invalid parameter "\Q$_\E" in "interlock_verify": it is /)
+    for 'allowed_origin=', 'allowed_origin=a b', 'allowed_rate=',
+        'allowed_rate=0', 'allowed_rate=1s', 'allowed_rate=1234567890';
 bad('verify: twice', '', 'interlock_verify github secret=secrets/github;'
     . 'interlock_verify github secret=secrets/github;',
     qr/"interlock_verify" directive is duplicate/);

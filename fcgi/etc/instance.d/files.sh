@@ -16,6 +16,7 @@ create()
     secret standard "whsec_$(random_base64 24)"
     secret token "$(random_hex 20)"
     secret hmac "$(random_hex 20)"
+    secret cloudevents "$(random_hex 20)"
     secret slack "$(random_hex 16)"
     secret shopify "shpss_$(random_hex 16)"
     secret meta "$(random_hex 16)"
