@@ -17,6 +17,7 @@ my $next = 'error_page 404 = /other; fastcgi_intercept_errors on;';
 
 my $t = Interlock::Nginx->new(
     http => 'interlock_zone zone=z:1m; interlock_json $id /id;'
+        . 'upstream two { server unix:%%BACKEND%%; server unix:%%BACKEND%%; }'
         . 'map $type $kind_of { default k; push github-push; bad "A B"; }'
         . "log_format v '\$request_uri|\$interlock_kind|\$interlock_work_key|"
         . "\$interlock_idempotency_key|\$interlock_fingerprint|\$id|"
@@ -54,6 +55,8 @@ my $t = Interlock::Nginx->new(
         location \@other { fastcgi_pass backend; }
         location \@split { $pass $keys interlock_split ""; interlock_kind j; }
         location /other { fastcgi_pass backend; }
+        location /next { interlock zone=z; $keys interlock_split "";
+            fastcgi_next_upstream error non_idempotent; fastcgi_pass two; }
         location /dry { $pass $keys interlock_split ""; interlock_dry_run on; }
         location = /status { interlock_status; }
 END
@@ -262,6 +265,12 @@ is(join('|', map { say_them(elements($_)) } $t->seen),
     "$both|j=w:1=1 j=w:2=2", 'or who splits it by his own rules');
 is(($t->seen)[1]{params}{CONTENT_LENGTH}, ($t->seen)[1]{length},
     'with its length');
+
+# the next server gets the same
+is(post('/next', $body, 'X-Backend' => 'close')->{status}, 502, 'no answer');
+is(join('|', map { say_them(elements($_)) } $t->seen), "$both|$both",
+    'was asked of both servers');
+is(($t->seen)[0]{digest}, ($t->seen)[1]{digest}, 'in the same words');
 
 ok_split('dry run', '/dry', '[{"id":1},{}]', 'k=w:1=1 work-key-incomplete');
 

@@ -214,9 +214,17 @@ for (@bad) {
 
 $res = post(list($one), '{}', { params => { INTERLOCK_VERIFIED => undef } });
 is($res->{status}, 401, 'neither verified nor a token');
+$res = $c->request(POST => '/in/many', { body => list($one) . '{}',
+    token => $i->token('worker'), params => { %edge,
+    INTERLOCK_VERIFIED => undef, INTERLOCK_SPLIT => length list($one) } });
+is($res->{status}, 403, 'a token of another role');
 $res = post(list($one), '{}', { params => { INTERLOCK_SOURCE => undef } });
 is($res->{status}, 404, 'no source');
 is(requests(), $n, 'nothing of these is stored');
+$res = $c->request(POST => '/in/many', { body => list($one) . '{}',
+    token => $i->token('submit'), params => { %edge,
+    INTERLOCK_VERIFIED => undef, INTERLOCK_SPLIT => length list($one) } });
+is($res->{status}, 202, 'an API token instead of a signature');
 is($c->request(POST => '/in/many', { body => '{}', params => { %edge } })
     ->{status}, 404, 'without a list its work key is asked for');
 

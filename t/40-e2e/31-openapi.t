@@ -6,6 +6,7 @@
 use strict;
 use warnings;
 
+use Digest::SHA qw(hmac_sha256_hex);
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use IPC::Open2;
@@ -95,6 +96,14 @@ call('POST', '/in/{source}', { path => '/in/github', body => $push->{body},
     headers => $push->{headers} });
 call('POST', '/in/{source}', { path => '/in/github', body => '{}',
     headers => $push->{headers} });
+for my $entry ('{"id":1},{"id":2}', '{"id":1},{"id":2}',
+    '{"id":1},7,{"id":"' . 'x' x 20 . '"}', '', '{"id":3}],"entry":[')
+{
+    my $body = "{\"entry\":[$entry]}";
+    call('POST', '/in/{source}', { path => '/in/meta', body => $body,
+        headers => { 'x-hub-signature-256' => 'sha256='
+            . hmac_sha256_hex($body, $i->secret('meta')) } });
+}
 
 # Leases
 
