@@ -290,7 +290,9 @@ ngx_http_interlock_decide(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
 
         ctx->keyed = 1;
 
-        return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_UNKEYED);
+        return ngx_http_interlock_pass(ctx, ctx->lcf->split
+                                            ? NGX_HTTP_INTERLOCK_SPLIT
+                                            : NGX_HTTP_INTERLOCK_UNKEYED);
     }
 
     if (problem != IL_P_NONE) {

@@ -43,6 +43,9 @@ static ngx_int_t ngx_http_interlock_split_begin(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_split_t *st);
 static void ngx_http_interlock_split_reset(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_split_t *st);
+static il_problem_e ngx_http_interlock_split_keys(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_split_t *st,
+    il_str_t *detail);
 static il_problem_e ngx_http_interlock_split_element(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_split_t *st,
     ngx_uint_t i, il_split_t *e);
@@ -146,7 +149,7 @@ ngx_http_interlock_split_request(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, il_str_t *detail)
 {
     size_t                       pos;
-    il_str_t                     name;
+    il_str_t                     name, none;
     ngx_uint_t                   i, n;
     il_split_t                  *e;
     il_problem_e                 problem;
@@ -158,10 +161,22 @@ ngx_http_interlock_split_request(ngx_http_request_t *r,
         return problem;
     }
 
-    e = ngx_pcalloc(r->pool, (n + 1) * sizeof(il_split_t));
+    e = ngx_palloc(r->pool, (n + 1) * sizeof(il_split_t));
 
     if (e == NULL || ngx_http_interlock_split_begin(r, ctx, &st) != NGX_OK) {
         return IL_P_INTERNAL;
+    }
+
+    ngx_memzero(e, (n + 1) * sizeof(il_split_t));
+
+    if (n == 0) {
+
+        /* the backend is told of none, and whose they are not */
+
+        ctx->content = il_str("null", 4);
+        problem = ngx_http_interlock_split_keys(r, ctx, &st, &none);
+
+        ngx_http_interlock_split_reset(r, ctx, &st);
     }
 
     pos = 0;
@@ -299,8 +314,42 @@ ngx_http_interlock_split_reset(ngx_http_request_t *r,
 }
 
 
-/* What is wrong with one is the backend's to answer, beside the others; but
- * all of them come from one source of one tenant. */
+/* The keys of what is in ctx->content; and tenant and source of the whole, as
+ * soon as there are any.  All elements have the same. */
+
+static il_problem_e
+ngx_http_interlock_split_keys(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_split_t *st,
+    il_str_t *detail)
+{
+    il_str_t      tenant, source;
+    il_problem_e  problem;
+
+    problem = ngx_http_interlock_keys(r, ctx, detail);
+
+    tenant = ngx_http_interlock_str(&ctx->tenant);
+    source = ngx_http_interlock_str(&ctx->source);
+
+    if (st->tenant.len == 0 && il_name_valid(tenant) && il_name_valid(source))
+    {
+        st->tenant = ctx->tenant;
+        st->source = ctx->source;
+    }
+
+    if (problem == IL_P_NONE
+        && (!il_str_eq(tenant, ngx_http_interlock_str(&st->tenant))
+            || !il_str_eq(source, ngx_http_interlock_str(&st->source))))
+    {
+        ngx_http_interlock_detail(detail,
+            "the element is of another tenant or source than the first");
+        return IL_P_FIELD_INVALID;
+    }
+
+    return problem;
+}
+
+
+/* what is wrong with one is the backend's to answer, beside the others */
 
 static il_problem_e
 ngx_http_interlock_split_element(ngx_http_request_t *r,
@@ -311,25 +360,7 @@ ngx_http_interlock_split_element(ngx_http_request_t *r,
     il_problem_e  problem;
 
     detail = il_str(NULL, 0);
-    problem = ngx_http_interlock_keys(r, ctx, &detail);
-
-    if (problem == IL_P_NONE) {
-
-        if (st->tenant.len == 0) {
-            st->tenant = ctx->tenant;
-            st->source = ctx->source;
-        }
-
-        if (!il_str_eq(ngx_http_interlock_str(&ctx->tenant),
-                       ngx_http_interlock_str(&st->tenant))
-            || !il_str_eq(ngx_http_interlock_str(&ctx->source),
-                          ngx_http_interlock_str(&st->source)))
-        {
-            problem = IL_P_FIELD_INVALID;
-            ngx_http_interlock_detail(&detail,
-                "the element is of another tenant or source than the first");
-        }
-    }
+    problem = ngx_http_interlock_split_keys(r, ctx, st, &detail);
 
     if (problem == IL_P_INTERNAL) {
         return problem;

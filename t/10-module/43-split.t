@@ -133,7 +133,15 @@ my ($one) = $t->seen;
 is("$one->{params}{INTERLOCK_TENANT} $one->{params}{INTERLOCK_SOURCE}",
     'demo s', 'tenant and source are those of the whole');
 
-ok_split('none', '/top', '[]', '') for 1 .. 2;
+for ([ 'none', '[]', '' ], [ 'none with a key', '[{}]',
+    'work-key-incomplete' ])
+{
+    my ($name, $body, $want) = @$_;
+    ok_split($name, '/top', $body, $want);
+    ($one) = $t->seen;
+    is("$one->{params}{INTERLOCK_TENANT} $one->{params}{INTERLOCK_SOURCE}",
+        'demo s', "$name: tenant and source are said");
+}
 ok_split('one', '/top', '[{"id":"a"}]', 'k=w:a=a');
 ok_split('by a pointer', '/in/under',
     '{"a":[{"x":[{"id":0}],"b/c":[{"id":1},{"id":2}]}],"id":3}',

@@ -112,6 +112,49 @@ my $forged = $i->http(POST => '/in/hubspot', { body => "[$events[0]]",
 is($forged->{status}, 401, 'forged');
 
 
+$res = hubspot('[]');
+is("$res->{status} $res->{body}", '200 {"items":[]}', 'no event at all');
+$res = hubspot('[{},7]');
+is("$res->{status} " . decisions($res), '400 400 400', 'none with a key');
+$res = hubspot('{}');
+is($res->{status}, 400, 'no list');
+
+
+# --- SendGrid, whose signature interlockd verifies -----------------------------
+
+sub sendgrid {
+    my ($body, $signed) = @_;
+    my $at = time =~ s/\..*//r;
+    my $file = $i->dir . '/sendgrid-signed';
+    open my $fh, '>', $file or die "$file: $!";
+    print $fh $at, $signed // $body;
+    close $fh or die;
+    my $key = $i->dir . '/senders/sendgrid.pem';
+    my $sig = `openssl dgst -sha256 -sign '$key' '$file'`;
+    die "openssl\n" if $?;
+    return $i->http(POST => '/in/sendgrid', { body => $body, headers => {
+        'x-twilio-email-event-webhook-timestamp' => $at,
+        'x-twilio-email-event-webhook-signature' =>
+            encode_base64($sig, '') } });
+}
+
+my @sent = map { qq({"email":"a\@example.com","sg_event_id":"sg-$_"}) } 1 .. 3;
+$res = sendgrid("[$sent[0],\r\n$sent[1]]\r\n");
+is("$res->{status} " . decisions($res), '202 accepted accepted',
+    'SendGrid: two events');
+is_deeply(payloads('sendgrid'), [ map { unpack 'H*', $_ } @sent[ 0, 1 ] ],
+    'each stored as its own bytes');
+$res = sendgrid("[$sent[2],$sent[1]]");
+is("$res->{status} " . decisions($res), '202 accepted again',
+    'one again with another');
+is(sendgrid("[$sent[0]]", "[$sent[1]]")->{status}, 401, 'a bad signature');
+$res = sendgrid("[$sent[0],{}]");
+is("$res->{status} " . decisions($res), '400 again 400', 'one without an id');
+is(sendgrid('{"sg_event_id":"sg-9"}')->{status}, 400, 'signed, but no list');
+is(sendgrid('{"sg_event_id":"sg-9"}', 'x')->{status}, 401, 'neither');
+is(jobs('sendgrid'), 3, 'three jobs');
+
+
 # --- Adyen, Meta -------------------------------------------------------------------
 
 sub adyen_item {
@@ -130,13 +173,15 @@ sub adyen {
         notificationItems => [@_] } });
 }
 
-is(adyen(adyen_item('a1', 'AUTHORISATION'), adyen_item('a2', 'CAPTURE'))
-    ->{status}, 202, 'Adyen: two items');
+$res = adyen(adyen_item('a1', 'AUTHORISATION'), adyen_item('a2', 'CAPTURE'));
+is("$res->{status} $res->{body}", '200 [accepted]',
+    'Adyen: two items, in its own words');
 is($i->psql("select string_agg(work_key, ' ' order by work_key)"
     . " from interlock.jobs where source = 'adyen'"),
     'adyen:a1:AUTHORISATION adyen:a2:CAPTURE', 'each its own work');
-is(adyen(adyen_item('a2', 'CAPTURE'), adyen_item('a1', 'REFUND'))->{status},
-    202, 'an item again, and another event of that payment');
+$res = adyen(adyen_item('a2', 'CAPTURE'), adyen_item('a1', 'REFUND'));
+is("$res->{status} $res->{body}", '200 [accepted]',
+    'an item again, and another event of that payment');
 is(jobs('adyen'), 3, 'three jobs');
 my $one_bad = adyen_item('a5', 'REFUND');
 $one_bad->{NotificationRequestItem}{amount}{value}++;
