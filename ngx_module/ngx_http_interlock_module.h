@@ -281,13 +281,18 @@ ngx_uint_t ngx_http_interlock_backend(ngx_http_interlock_ctx_t *ctx);
 ngx_int_t ngx_http_interlock_backend_problem(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, il_problem_e problem, il_str_t detail);
 
-/* ngx_http_interlock_handler.c: what happens to a request, in order */
+/* ngx_http_interlock_ctx.c: the request's own state.  _get finds it, too, after
+ * an internal redirect; NULL if there is none.  _release gives up the claim, if
+ * one is held, as the end of the request does. */
 
-ngx_int_t ngx_http_interlock_handler(ngx_http_request_t *r);
 ngx_http_interlock_ctx_t *ngx_http_interlock_get_ctx(ngx_http_request_t *r);
 ngx_http_interlock_ctx_t *ngx_http_interlock_create_ctx(ngx_http_request_t *r,
     ngx_http_interlock_loc_conf_t *ilcf);
 void ngx_http_interlock_release(ngx_http_interlock_ctx_t *ctx);
+
+/* ngx_http_interlock_handler.c: what happens to a request, in order */
+
+ngx_int_t ngx_http_interlock_handler(ngx_http_request_t *r);
 void ngx_http_interlock_count(ngx_http_interlock_ctx_t *ctx,
     ngx_http_interlock_outcome_e outcome);
 
