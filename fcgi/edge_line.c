@@ -169,10 +169,14 @@ il_edge_names(il_edge_record_t *rec, const il_str_t *fields)
     rec->work_key = fields[IL_EDGE_WORK_KEY];
     rec->idem = fields[IL_EDGE_KEY];
 
+    if (rec->idem.len == 0) {
+        rec->idem.data = NULL;
+    }
+
     return il_name_valid(rec->tenant) && il_name_valid(rec->source)
            && il_name_valid(rec->kind)
            && il_key_check(rec->work_key) == IL_KEY_OK
-           && rec->idem.len > 0 && rec->idem.len <= IL_IDEM_MAX
+           && rec->idem.len <= IL_IDEM_MAX
            && il_utf8_valid(rec->idem) && !il_has_control(rec->idem)
            ? 0 : -1;
 }
@@ -192,7 +196,7 @@ il_edge_answer(il_edge_record_t *rec, const il_str_t *fields)
     switch (rec->decision) {
 
     case IL_D_DUPLICATE:
-        return 0;
+        return rec->idem.data != NULL ? 0 : -1;
 
     case IL_D_SKIPPED:
         return rec->answer.decision == IL_D_SKIPPED

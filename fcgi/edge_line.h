@@ -30,7 +30,7 @@ typedef struct {
     il_str_t       source;
     il_str_t       kind;
     il_str_t       work_key;
-    il_str_t       idem;
+    il_str_t       idem;                /* data NULL: skipped, with none */
 } il_edge_record_t;
 
 /*

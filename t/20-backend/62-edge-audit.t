@@ -17,7 +17,17 @@ use Time::HiRes qw(time);
 
 use Interlock::Test;
 
-my $i = Interlock::Test->instance;
+my $i = Interlock::Test->instance(nginx_server => <<'END');
+        location = /in/press {
+            interlock zone=interlock;
+            interlock_tenant demo;
+            interlock_source button;
+            interlock_kind press;
+            interlock_idempotency_key $http_idempotency_key optional;
+            interlock_work_key press $arg_work;
+            fastcgi_pass interlockd;
+        }
+END
 
 sub push_event {
     my ($ref, $delivery) = @_;
@@ -50,7 +60,8 @@ utf8::encode(my $bytes = $work_key);
 my $before = time;
 my $again = push_event($ref, 'edge-1');
 is($again->{headers}{'idempotency-replayed'}, 'true', 'again: replayed');
-like($i->log('access'), qr/ 202 decision=duplicate upstream=- /,
+ok($i->wait_for(sub { $i->log('access') =~
+    / 202 decision=duplicate upstream=- / }, 5, 'the access log'),
     'nginx answered it alone');
 
 my $sql = "select q.decision, q.code, q.job_id, q.idempotency_key, q.source,
@@ -78,13 +89,56 @@ is_deeply([ map { [ @$_{qw(decision idempotency_key)} ] }
     'so does the audit');
 
 
+# --- a double click --------------------------------------------------------
+
+is($i->http(PUT => '/v1/kinds/press', { token => 'operator', body =>
+    { overlap => 'skip', hold => 2 } })->{status}, 200, '(a kind with a hold)');
+
+sub press {
+    my ($key) = @_;
+    return $i->http(POST => '/in/press?work=w', { token => 'submit',
+        body => '{"page":1}', headers => {
+            defined $key ? ('Idempotency-Key' => $key) : () } });
+}
+
+my $press = press('p1');
+is($press->{status}, 202, 'a press of a button');
+is(press($_)->{headers}{'interlock-decision'}, 'skipped',
+    'another one is skipped, ' . ($_ // 'without a key'))
+    for 'p2', undef;
+my $replay = press('p2');
+is($replay->{headers}{'interlock-decision'}, 'duplicate', 'and is a duplicate');
+is(zone()->{answered_alone}, 4, 'nginx answered three of these alone');
+my $stored = "select string_agg(coalesce(q.idempotency_key, '-') || ' '
+    || q.decision || ' ' || q.code || ' ' || coalesce(q.reason, '-') || ' '
+    || coalesce(f.idempotency_key, '-'), ', '
+    order by q.idempotency_key, q.decision desc)
+    from interlock.requests q
+    left join interlock.requests f on f.id = q.first_request
+    where q.work_key = 'press:w' and q.job_id = '$press->{json}{job_id}'";
+my $want = 'p1 accepted 202 - -, p2 skipped 200 same_work -, '
+    . 'p2 duplicate 200 - p2, - skipped 200 same_work -';
+is($i->wait_for(sub { my $s = $i->psql($stored);
+    ($s =~ tr/,//) == 3 && $s }, 5, 'all four are on record'), $want,
+    'with the job of the first, and a duplicate of the second');
+my $w2 = $i->http(GET => '/v1/works/press:w', { token => 'operator' });
+is_deeply($w2->{json}{decisions}, { accepted => 1, skipped => 2,
+    duplicate => 1 }, 'the work shows them');
+
+
 # --- refused ones are no rows ----------------------------------------------
 
 my $forged = $i->http(POST => '/in/github', { body => '{}', headers => {
     'X-GitHub-Event' => 'push', 'X-GitHub-Delivery' => 'edge-2',
     'X-Hub-Signature-256' => 'sha256=' . '0' x 64 } });
 is($forged->{status}, 401, 'a forged request is refused');
-is(zone()->{answered_alone}, 1, 'and is no number of the zone');
+is(zone()->{answered_alone}, 4, 'and is no number of the zone');
+my $refusal = zone()->{refusals}[0];
+is(join(' ', @$refusal{qw(location reason address)}),
+    '/in/github signature-invalid 127.0.0.1', 'the status shows why');
+like($refusal->{time}, qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/, 'and when');
+is(join(' ', sort keys %$refusal), 'address location reason time',
+    'and nothing else');
 is($i->psql("select count(*) from interlock.requests
              where idempotency_key = 'edge-2'"), 0, 'and no row');
 
@@ -129,10 +183,10 @@ is($i->wait_for(sub { ($i->metrics->{$malformed} // 0) >= @bad
     && $i->metrics->{$malformed} }, 10, 'all of them were read'), @bad,
     scalar(@bad) . ' lines that are none are counted');
 $sock->send('<1>x: ' . $line->encode($good));
-$i->wait_for(sub { rows() == 3 }, 5, 'a line that is one is recorded');
+$i->wait_for(sub { rows() == 7 }, 5, 'a line that is one is recorded');
 is($i->psql("select count(*) from interlock.edge_zones"), 2,
     'of a zone of its own');
-$i->wait_for(sub { join(' ', told()) eq '2 0' }, 5, 'two of two');
+$i->wait_for(sub { join(' ', told()) eq '5 0' }, 5, 'five of five');
 
 
 # --- interlockd is away ----------------------------------------------------
@@ -147,9 +201,9 @@ kill 'CONT', $i->pid('keeper.interlockd');
 $i->wait_for(sub { $i->http(GET => '/readyz')->{status} == 200 }, 15,
     'interlockd is back');
 is($i->wait_for(sub { my ($r, $m) = told(); $m && "$r $m" }, 15,
-    'a gap shows'), '2 3', 'the three are missing, without another one');
+    'a gap shows'), '5 3', 'the three are missing, without another one');
 is($repeat->()->{status}, 202, 'and again');
-$i->wait_for(sub { $repeat->(); (told())[0] > 2 }, 5,
+$i->wait_for(sub { $repeat->(); (told())[0] > 5 }, 5,
     'the next ones are on record');
 
 
