@@ -348,6 +348,8 @@ ngx_http_interlock_work_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate";
     }
 
+    ngx_http_interlock_place(cf, ilcf);
+
     value = cf->args->elts;
     n = 0;
 
@@ -415,6 +417,8 @@ ngx_http_interlock_idempotency_key(ngx_conf_t *cf, ngx_command_t *cmd,
     if (ilcf->idem != NULL) {
         return "is duplicate";
     }
+
+    ngx_http_interlock_place(cf, ilcf);
 
     value = cf->args->elts;
 

@@ -24,10 +24,6 @@ static void *ngx_http_interlock_create_main_conf(ngx_conf_t *cf);
 static void *ngx_http_interlock_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
-static char *ngx_http_interlock_check_gate(ngx_conf_t *cf,
-    ngx_http_interlock_loc_conf_t *conf);
-static char *ngx_http_interlock_check_upstream(ngx_conf_t *cf,
-    ngx_http_interlock_loc_conf_t *conf);
 static ngx_int_t ngx_http_interlock_init(ngx_conf_t *cf);
 
 
@@ -266,6 +262,7 @@ ngx_http_interlock_create_loc_conf(ngx_conf_t *cf)
      *     conf->effect_uri = { 0, NULL };
      *     conf->keys = NULL;
      *     conf->counters = NULL;
+     *     conf->place = { { 0, NULL }, 0 };
      *     conf->verified = { 0, NULL };
      *     conf->zone_here = 0;
      *     conf->gate = 0;
@@ -303,6 +300,10 @@ ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_ptr_value(conf->verify, prev->verify, NULL);
     ngx_conf_merge_msec_value(conf->wait, prev->wait, 2000);
     ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
+
+    if (conf->place.line == 0) {
+        conf->place = prev->place;
+    }
 
     if (conf->work_key == NGX_CONF_UNSET_PTR) {
         ngx_conf_merge_ptr_value(conf->work_key, prev->work_key, NULL);
@@ -382,152 +383,7 @@ ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     conf->gate = 1;
 
-    return ngx_http_interlock_check_gate(cf, conf);
-}
-
-
-static char *
-ngx_http_interlock_check_gate(ngx_conf_t *cf,
-    ngx_http_interlock_loc_conf_t *conf)
-{
-    ngx_http_core_loc_conf_t       *clcf;
-    ngx_http_interlock_zone_t      *zone;
-    ngx_http_interlock_location_t  *loc;
-
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-
-    if (conf->shm_zone) {
-        zone = conf->shm_zone->data;
-
-        if (zone == NULL) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "unknown zone \"%V\" in \"interlock\" of "
-                               "location \"%V\": there is no "
-                               "\"interlock_zone\" of that name",
-                               &conf->shm_zone->shm.name, &clcf->name);
-            return NGX_CONF_ERROR;
-        }
-
-        if (conf->idem && (conf->tenant == NULL || conf->source == NULL)) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"interlock_idempotency_key\" in location "
-                               "\"%V\" needs \"%s\"", &clcf->name,
-                               conf->tenant == NULL ? "interlock_tenant"
-                                                    : "interlock_source");
-            return NGX_CONF_ERROR;
-        }
-
-        loc = ngx_array_push(&zone->locations);
-        if (loc == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        loc->label = clcf->name;
-        loc->counters = &conf->counters;
-    }
-
-    return ngx_http_interlock_check_upstream(cf, conf);
-}
-
-
-/*
- * The location's own upstream module.  nginx has no interface for this, but
- * in all four modules the location's configuration begins with the upstream's
- * (ngx_http_upstream_conf_t), and they are merged before ours because filters
- * come behind them in the list of modules.
- */
-
-static char *
-ngx_http_interlock_check_upstream(ngx_conf_t *cf,
-    ngx_http_interlock_loc_conf_t *conf)
-{
-    ngx_uint_t                  i, m;
-    ngx_module_t               *module;
-    ngx_http_conf_ctx_t        *ctx;
-    ngx_http_core_loc_conf_t   *clcf;
-    ngx_http_upstream_conf_t   *ucf;
-    ngx_http_interlock_zone_t  *zone;
-
-    static struct {
-        const char  *module;
-        const char  *prefix;
-    } upstreams[] = {
-        { "ngx_http_fastcgi_module", "fastcgi" },
-        { "ngx_http_proxy_module", "proxy" },
-        { "ngx_http_scgi_module", "scgi" },
-        { "ngx_http_uwsgi_module", "uwsgi" }
-    };
-
-    ctx = cf->ctx;
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-
-    for (m = 0; cf->cycle->modules[m]; m++) {
-        module = cf->cycle->modules[m];
-
-        if (module->type != NGX_HTTP_MODULE) {
-            continue;
-        }
-
-        for (i = 0; i < sizeof(upstreams) / sizeof(upstreams[0]); i++) {
-            if (ngx_strcmp(module->name, upstreams[i].module) == 0) {
-                break;
-            }
-        }
-
-        if (i == sizeof(upstreams) / sizeof(upstreams[0])) {
-            continue;
-        }
-
-        ucf = ctx->loc_conf[module->ctx_index];
-
-        /*
-         * A client that goes away must not take the request from the backend:
-         * its answer settles the entry, and a retry must find that.
-         */
-
-        ucf->ignore_client_abort = 1;
-
-        if (clcf->handler == NULL || ucf->upstream == NULL) {
-            continue;
-        }
-
-        if (conf->split && ngx_strcmp(upstreams[i].prefix, "fastcgi") != 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"interlock_split\" in location \"%V\" "
-                               "needs \"fastcgi_pass\" to interlockd",
-                               &clcf->name);
-            return NGX_CONF_ERROR;
-        }
-
-        if (ucf->request_buffering == 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"%s_request_buffering off\" can not be used "
-                               "in location \"%V\": interlock reads the "
-                               "whole body before it decides",
-                               upstreams[i].prefix, &clcf->name);
-            return NGX_CONF_ERROR;
-        }
-
-        if (conf->shm_zone == NULL || conf->idem == NULL) {
-            continue;
-        }
-
-        zone = conf->shm_zone->data;
-
-        if (ucf->read_timeout != NGX_CONF_UNSET_MSEC
-            && ucf->read_timeout >= zone->in_flight)
-        {
-            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                               "\"%s_read_timeout\" of location \"%V\" is "
-                               "not below \"in_flight=\" of zone \"%V\": a "
-                               "repeat may reach the backend while the "
-                               "first is still there",
-                               upstreams[i].prefix, &clcf->name,
-                               &conf->shm_zone->shm.name);
-        }
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_interlock_check(cf, conf);
 }
 
 

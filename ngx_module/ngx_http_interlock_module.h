@@ -115,6 +115,12 @@ typedef struct {
     ngx_http_interlock_counters_t  *counters;
     ngx_uint_t                      on_mismatch;
     ngx_str_t                       verified;   /* scheme, or empty */
+
+    struct {
+        ngx_str_t                   file;
+        ngx_uint_t                  line;       /* 0: not known */
+    } place;                                    /* of the gate's directive */
+
     unsigned                        zone_here:1;    /* not inherited */
     unsigned                        gate:1;     /* the handler has work */
     unsigned                        provider:1; /* verified, a provider's */
@@ -216,6 +222,14 @@ ngx_int_t ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
 /* The request headers that are named in a value, lower case with "_". */
 ngx_int_t ngx_http_interlock_find_headers(ngx_conf_t *cf, ngx_str_t *value,
     ngx_array_t **headers);
+
+/* ngx_http_interlock_check.c: what goes with a gate.  _place notes where the
+ * directive that is being read stands, for what is said of it later. */
+
+void ngx_http_interlock_place(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf);
+char *ngx_http_interlock_check(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf);
 
 /* ngx_http_interlock_verify.c: signatures */
 

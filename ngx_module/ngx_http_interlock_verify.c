@@ -44,6 +44,8 @@ ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate";
     }
 
+    ngx_http_interlock_place(cf, ilcf);
+
     value = cf->args->elts;
 
     verify = ngx_pcalloc(cf->pool, sizeof(ngx_http_interlock_verify_t));

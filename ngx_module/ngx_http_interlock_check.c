@@ -1,0 +1,323 @@
+
+/*
+ * Copyright (C) the interlock authors
+ */
+
+
+/*
+ * What is checked of a location with a gate once all of its directives are
+ * known: what it needs, and what stands beside it that does not go with it.
+ */
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_http_interlock_module.h"
+
+
+static char *ngx_http_interlock_check_gate(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf);
+static void ngx_http_interlock_check_rewrite(ngx_conf_t *cf);
+static const char *ngx_http_interlock_leads_away(ngx_array_t *codes);
+static char *ngx_http_interlock_check_upstream(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf);
+
+
+/* where the location's first directive of ours stands */
+
+void
+ngx_http_interlock_place(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *conf)
+{
+    if (conf->place.line || cf->conf_file == NULL) {
+        return;
+    }
+
+    conf->place.file = cf->conf_file->file.name;
+    conf->place.line = cf->conf_file->line;
+}
+
+
+/*
+ * Locations are merged when the end of "http" was read, and that is the line
+ * that nginx would name: it is told the place of the directive instead.
+ */
+
+char *
+ngx_http_interlock_check(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *conf)
+{
+    char             *rc;
+    ngx_conf_file_t  *saved, file;
+
+    saved = cf->conf_file;
+
+    if (conf->place.line && saved) {
+        file = *saved;
+        file.file.name = conf->place.file;
+        file.line = conf->place.line;
+        cf->conf_file = &file;
+    }
+
+    rc = ngx_http_interlock_check_gate(cf, conf);
+
+    cf->conf_file = saved;
+
+    return rc;
+}
+
+
+static char *
+ngx_http_interlock_check_gate(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf)
+{
+    ngx_http_core_loc_conf_t       *clcf;
+    ngx_http_interlock_zone_t      *zone;
+    ngx_http_interlock_location_t  *loc;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (conf->shm_zone) {
+        zone = conf->shm_zone->data;
+
+        if (zone == NULL) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "unknown zone \"%V\" in \"interlock\" of "
+                               "location \"%V\": there is no "
+                               "\"interlock_zone\" of that name",
+                               &conf->shm_zone->shm.name, &clcf->name);
+            return NGX_CONF_ERROR;
+        }
+
+        if (conf->idem && (conf->tenant == NULL || conf->source == NULL)) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"interlock_idempotency_key\" in location "
+                               "\"%V\" needs \"%s\"", &clcf->name,
+                               conf->tenant == NULL ? "interlock_tenant"
+                                                    : "interlock_source");
+            return NGX_CONF_ERROR;
+        }
+
+        loc = ngx_array_push(&zone->locations);
+        if (loc == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        loc->label = clcf->name;
+        loc->counters = &conf->counters;
+    }
+
+    ngx_http_interlock_check_rewrite(cf);
+
+    return ngx_http_interlock_check_upstream(cf, conf);
+}
+
+
+/*
+ * "return" and "rewrite" work before this module does.  The rewrite module's
+ * configuration of a location begins with the array of its codes, which are
+ * of public types and in pieces of the size of a pointer.
+ */
+
+static void
+ngx_http_interlock_check_rewrite(ngx_conf_t *cf)
+{
+    const char                *what;
+    ngx_uint_t                 m;
+    ngx_array_t               *codes;
+    ngx_module_t              *module;
+    ngx_http_conf_ctx_t       *ctx;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    ctx = cf->ctx;
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    /* the codes of "if" are those of the location around it */
+
+    if (clcf->noname) {
+        return;
+    }
+
+    for (m = 0; cf->cycle->modules[m]; m++) {
+        module = cf->cycle->modules[m];
+
+        if (module->type != NGX_HTTP_MODULE
+            || ngx_strcmp(module->name, "ngx_http_rewrite_module") != 0)
+        {
+            continue;
+        }
+
+        codes = *(ngx_array_t **) ctx->loc_conf[module->ctx_index];
+
+        what = codes ? ngx_http_interlock_leads_away(codes) : NULL;
+
+        if (what) {
+            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                               "\"%s\" in location \"%V\" comes before "
+                               "interlock: a request that it answers or leads "
+                               "away is neither verified nor deduplicated",
+                               what, &clcf->name);
+        }
+
+        return;
+    }
+}
+
+
+/* the directive that may take every request away, or NULL; what stands in an
+ * "if" is for some of them and meant */
+
+static const char *
+ngx_http_interlock_leads_away(ngx_array_t *codes)
+{
+    u_char                        *p, *last, *end;
+    ngx_http_script_code_pt        code;
+    ngx_http_script_if_code_t     *cond;
+#if (NGX_PCRE)
+    ngx_http_script_regex_code_t  *regex;
+#endif
+
+    p = codes->elts;
+    last = p + codes->nelts;
+    end = p;
+
+    for ( /* void */ ;
+         (size_t) (last - p) >= sizeof(uintptr_t);
+         p += sizeof(uintptr_t))
+    {
+        code = *(ngx_http_script_code_pt *) p;
+
+        if (code == ngx_http_script_if_code
+            && (size_t) (last - p) >= sizeof(ngx_http_script_if_code_t))
+        {
+            cond = (ngx_http_script_if_code_t *) p;
+            end = ngx_max(end, p + cond->next);
+        }
+
+        if (p < end) {
+            continue;
+        }
+
+        if (code == ngx_http_script_return_code) {
+            return "return";
+        }
+
+#if (NGX_PCRE)
+
+        if (code == ngx_http_script_regex_start_code
+            && (size_t) (last - p) >= sizeof(ngx_http_script_regex_code_t))
+        {
+            regex = (ngx_http_script_regex_code_t *) p;
+
+            if (regex->uri && !regex->break_cycle) {
+                return "rewrite";
+            }
+        }
+
+#endif
+
+    }
+
+    return NULL;
+}
+
+
+/*
+ * The location's own upstream module.  nginx has no interface for this, but
+ * in all four modules the location's configuration begins with the upstream's
+ * (ngx_http_upstream_conf_t), and they are merged before ours because filters
+ * come behind them in the list of modules.
+ */
+
+static char *
+ngx_http_interlock_check_upstream(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf)
+{
+    ngx_uint_t                  i, m;
+    ngx_module_t               *module;
+    ngx_http_conf_ctx_t        *ctx;
+    ngx_http_core_loc_conf_t   *clcf;
+    ngx_http_upstream_conf_t   *ucf;
+    ngx_http_interlock_zone_t  *zone;
+
+    static struct {
+        const char  *module;
+        const char  *prefix;
+    } upstreams[] = {
+        { "ngx_http_fastcgi_module", "fastcgi" },
+        { "ngx_http_proxy_module", "proxy" },
+        { "ngx_http_scgi_module", "scgi" },
+        { "ngx_http_uwsgi_module", "uwsgi" }
+    };
+
+    ctx = cf->ctx;
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    for (m = 0; cf->cycle->modules[m]; m++) {
+        module = cf->cycle->modules[m];
+
+        if (module->type != NGX_HTTP_MODULE) {
+            continue;
+        }
+
+        for (i = 0; i < sizeof(upstreams) / sizeof(upstreams[0]); i++) {
+            if (ngx_strcmp(module->name, upstreams[i].module) == 0) {
+                break;
+            }
+        }
+
+        if (i == sizeof(upstreams) / sizeof(upstreams[0])) {
+            continue;
+        }
+
+        ucf = ctx->loc_conf[module->ctx_index];
+
+        /*
+         * A client that goes away must not take the request from the backend:
+         * its answer settles the entry, and a retry must find that.
+         */
+
+        ucf->ignore_client_abort = 1;
+
+        if (clcf->handler == NULL || ucf->upstream == NULL) {
+            continue;
+        }
+
+        if (conf->split && ngx_strcmp(upstreams[i].prefix, "fastcgi") != 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"interlock_split\" in location \"%V\" "
+                               "needs \"fastcgi_pass\" to interlockd",
+                               &clcf->name);
+            return NGX_CONF_ERROR;
+        }
+
+        if (ucf->request_buffering == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%s_request_buffering off\" can not be used "
+                               "in location \"%V\": interlock reads the "
+                               "whole body before it decides",
+                               upstreams[i].prefix, &clcf->name);
+            return NGX_CONF_ERROR;
+        }
+
+        if (conf->shm_zone == NULL || conf->idem == NULL) {
+            continue;
+        }
+
+        zone = conf->shm_zone->data;
+
+        if (ucf->read_timeout != NGX_CONF_UNSET_MSEC
+            && ucf->read_timeout >= zone->in_flight)
+        {
+            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                               "\"%s_read_timeout\" of location \"%V\" is "
+                               "not below \"in_flight=\" of zone \"%V\": a "
+                               "repeat may reach the backend while the "
+                               "first is still there",
+                               upstreams[i].prefix, &clcf->name,
+                               &conf->shm_zone->shm.name);
+        }
+    }
+
+    return NGX_CONF_OK;
+}
