@@ -127,7 +127,7 @@ stop status reload:
 	@exec env $(INSTANCE) $@
 
 test:
-	@sh fcgi/etc/bring build test
+	@sh fcgi/etc/bring build test fuzz
 	$(AGAIN) all unit
 	@INTERLOCK_BUILD='$(B)' sh t/run $(TESTS)
 
