@@ -157,6 +157,15 @@ il_submit_keeps(const il_req_t *r, il_str_t name)
         return 0;
     }
 
+    /* of the whole: an element is neither as long nor encoded */
+
+    if (il_submit_is_split(r)
+        && (il_str_eq(name, il_cstr("content-length"))
+            || il_str_eq(name, il_cstr("content-encoding"))))
+    {
+        return 0;
+    }
+
     for (i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++) {
         if (il_str_eq(name, dropped[i])) {
             return 0;

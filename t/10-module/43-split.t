@@ -32,6 +32,10 @@ my $t = Interlock::Nginx->new(
         location /in/under { $pass $keys interlock_split /a/0/b~1c; }
         location /kinds { $pass $keys interlock_split "";
             interlock_kind \$kind_of; }
+        location /days { $pass interlock_split "";
+            interlock_json \$at /at;
+            interlock_business_date \$day Asia/Seoul from=\$at cutoff=04:00;
+            interlock_idempotency_key \$id; interlock_work_key w \$day; }
         location /tenants { $pass $keys interlock_split "";
             interlock_tenant \$type; }
         location /whole { $pass interlock_split ""; interlock_json \$all "";
@@ -164,6 +168,10 @@ isnt($e->[0]{idem}, $e->[1]{idem}, 'others of others');
 is(post('/whole', ' [ 7,1 ]')->{status}, 202, 'in another body');
 is(elements(($t->seen)[0])->[1]{idem}, $e->[0]{idem},
     'the same of the same element');
+ok_split('dates', '/days', '[{"id":1,"at":"2026-07-24T19:00:00Z"},{"id":2},'
+    . '{"id":3,"at":"never"},{"id":4,"at":1784919599},{"id":5,"at":"' . '"},'
+    . '{"id":6,"at":1784919600000}]', 'k=w:2026-07-25=1 date-invalid '
+    . 'date-invalid k=w:2026-07-24=4 date-invalid k=w:2026-07-25=6');
 ok_split('optional keys', '/optional',
     '[{"id":1,"type":"x"},{"type":"y"},{"id":3}]',
     'k=w:x=1 k=w:y= work-key-incomplete');
@@ -212,6 +220,16 @@ for my $path ('/top', '/small', '/file') {
     } 1 .. 1000;
     is($seen->{digest}, sha256_hex($list . $many), "$path: as they should be");
 }
+
+my $chunked = '[' . join(',', map { "{\"id\":$_}" } 1 .. 100) . "]\n";
+$t->forget_seen;
+is($t->http(POST => '/small', { body => $chunked, chunked => 11 })->{status},
+    202, 'a chunked body');
+my ($seen) = $t->seen;
+is($seen->{params}{CONTENT_LENGTH}, $seen->{length}, 'has its length');
+is(substr($seen->{body} // '', $seen->{params}{INTERLOCK_SPLIT}), $chunked,
+    'and is as it came') if defined $seen->{body};
+is(scalar @{ elements($seen) // [] }, 100, 'and has its elements');
 
 my $res = post('/top', '[' . join(',', ('{"id":1}') x 1001) . ']');
 is(refused($res), '413 body-too-large 0', '1001 elements');

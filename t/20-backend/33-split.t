@@ -86,13 +86,21 @@ is($i->psql("select content_type from interlock.payloads"
     . " where job_id = '$items[1]{job_id}'"), 'application/json',
     'its type is that of the request');
 
+$res = $c->request(POST => '/in/many', { headers => { 'content-length' => 99,
+    'content-encoding' => 'gzip', 'x-event' => 'some' },
+    body => list(element(0, 2, 'free', 'head', 'head')) . '{}',
+    params => { %edge, INTERLOCK_SPLIT => 8 + 18 + 4 + 4 + 4 } });
+is($i->psql("select headers from interlock.payloads"
+    . " where job_id = '$res->{json}{items}[0]{job_id}'"),
+    '{"x-event":"some"}', 'what is of the whole body only is not kept');
+
 my $again = split_post($raw);
 is($again->{status}, 202, 'a repeat: the first code');
 is($again->{headers}{'idempotency-replayed'}, 'true', 'is a replay');
 is($again->{headers}{'interlock-decision'}, 'duplicate', 'of all');
 is(join(' ', map { $_->{job_id} } @{ $again->{json}{items} }),
     join(' ', map { $_->{job_id} } @items), 'of the same jobs');
-is(jobs(), 3, 'and makes none');
+is(jobs(), 4, 'and makes none');
 
 $res = split_post('[{"id":3},{"id":4},{"id":1},{"id":5}]');
 is($res->{status}, 202, 'two of four are new');
@@ -100,7 +108,7 @@ is(join('', map { $_->{replayed} ? 'r' : '-' } @{ $res->{json}{items} }),
     'r-r-', 'which');
 ok(!$res->{headers}{'idempotency-replayed'}
     && !$res->{headers}{'interlock-decision'}, 'no word for all of them');
-is(jobs(), 5, 'just the new ones are jobs');
+is(jobs(), 6, 'just the new ones are jobs');
 
 $res = split_post('[{"id":6},{"id":6}]');
 is($res->{json}{items}[0]{job_id}, $res->{json}{items}[1]{job_id},
