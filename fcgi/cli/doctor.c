@@ -418,6 +418,7 @@ il_doctor(void *opts, const il_args_t *args)
     il_doctor_keys(&d, keys);
     il_doctor_private(&d, "tokens", tokens);
     il_doctor_private(&d, "secrets", secrets);
+    il_doctor_sources(&d, secrets);
 
     if (have) {
         il_doctor_database(&d, conf.dsn, o->sql_dir);

@@ -35,6 +35,13 @@ void il_doctor_keys(il_doctor_t *d, const char *dir);
 void il_doctor_private(il_doctor_t *d, const char *check, const char *dir);
 
 
+/* doctor_sources.c */
+
+/* Files of that directory that are named as a scheme is: does nginx take
+ * them?  A directory NULL is skipped. */
+void il_doctor_sources(il_doctor_t *d, const char *dir);
+
+
 /* doctor_http.c */
 
 /* Server, edge, and whether the server knows the tokens of that directory

@@ -301,7 +301,7 @@ is($r->{code}, 0, 'doctor: all well') or diag $r->{out};
 unlike($r->{out}, qr/^(?:fail|warn|skip)/m, 'nothing else');
 $r = $i->cli(@doctor, '--json');
 my %level = map { $_->{check} => $_->{level} } @{ $r->{json}{items} };
-is($level{$_}, 'ok', "checks $_") for qw(config keys tokens secrets database
+is($level{$_}, 'ok', "checks $_") for qw(config keys tokens secrets sources database
     schema clock functions server edge token);
 
 chmod 0644, $i->dir . '/secrets/github';
@@ -310,6 +310,16 @@ is($r->{code}, 1, 'a secret that others may read');
 like($r->{out}, qr{^fail +secrets +\S+/secrets/github has mode 0644}m,
     'is named');
 chmod 0600, $i->dir . '/secrets/github';
+
+my $file = $i->dir . '/secrets/standard';
+my $good = Interlock::Test::slurp($file);
+Interlock::Test::spew($file, "v1,$good");
+$r = $i->cli(@doctor);
+is($r->{code}, 1, 'a secret that is not in its provider\'s form');
+like($r->{out}, qr{^fail +sources +\S+/secrets/standard: line 1: .*\n.*nginx}m,
+    'is named with the line');
+unlike($r->{out}, qr/\Q$good\E/, 'and not shown');
+Interlock::Test::spew($file, $good);
 
 Interlock::Test::spew($i->dir . '/tokens/old', "ilk_old\n");
 chmod 0600, $i->dir . '/tokens/old';

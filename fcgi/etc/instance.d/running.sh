@@ -226,7 +226,7 @@ welcome()
 
 interlock runs at $url (log: $DIR/log)
 
-    $url/in/github       webhooks: github, stripe, standard, token, hmac
+    $url/in/github       webhooks of GitHub; all others are in $DIR/sources.conf
     $url/v1/jobs         the API; tokens are in $DIR/tokens
     $url/edge/status     what nginx answered by itself
     $url/metrics         also /livez, /readyz
