@@ -11,21 +11,6 @@
 #include "il_time.h"
 
 
-static int
-il_sig_has_kind(const il_sig_conf_t *conf, int kind)
-{
-    size_t  i;
-
-    for (i = 0; i < conf->nsecrets; i++) {
-        if (conf->secrets[i].kind == kind) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
 /* libsodium wants the whole message in one piece: its streaming calls are
  * for another signature (Ed25519ph). */
 

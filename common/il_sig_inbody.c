@@ -24,6 +24,10 @@
 /* Notifications in one body; Adyen's documents speak of up to six. */
 #define IL_SIG_ADYEN_ITEMS  1000
 
+/* Bytes of one of them: it is read once for each field, before the sender is
+ * known. */
+#define IL_SIG_ADYEN_ITEM_MAX  (1024 * 1024)
+
 
 /* The text of a scalar in a document that has been checked; an empty one if
  * it is missing or null.  0, or -1. */
@@ -187,8 +191,9 @@ il_sig_adyen_item(const il_sig_conf_t *conf, il_str_t element)
     il_sig_list_t    list;
     il_json_value_t  item;
 
-    if (il_json_lookup(element, il_cstr("/NotificationRequestItem"), &item)
-        != IL_JSON_OK
+    if (element.len > IL_SIG_ADYEN_ITEM_MAX
+        || il_json_lookup(element, il_cstr("/NotificationRequestItem"), &item)
+           != IL_JSON_OK
         || item.type != IL_JSON_OBJECT
         || il_sig_scalar(item.raw, "/additionalData/hmacSignature", text,
                          sizeof(text), &signature) != 0

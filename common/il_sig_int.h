@@ -139,6 +139,9 @@ il_sig_why_e il_sig_judge_time(const il_sig_conf_t *conf,
 int il_sig_decode(il_sig_list_t *list, il_sig_alg_e alg, il_sig_enc_e enc,
     il_str_t value);
 
+/* 1 if there is a secret of the kind. */
+int il_sig_has_kind(const il_sig_conf_t *conf, int kind);
+
 /* HMAC over the pieces with every secret of this kind: 1 if any result is
  * in the list.  All are computed and compared in any case. */
 int il_sig_try_secrets(const il_sig_conf_t *conf, int kind, il_sig_alg_e alg,

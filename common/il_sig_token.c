@@ -58,9 +58,10 @@ il_sig_token(const il_sig_conf_t *conf, const il_sig_request_t *req)
 
 
 /*
- * A request that carries a signature is judged by that, and its token is
- * not looked at: with a signing key alone in the secret file no token passes,
- * and with a token alone no signature does.
+ * A request that carries a signature is judged by that, and its token is not
+ * looked at, if the secret file has a signing key.  GitLab sends both when
+ * both are set there: with a token alone in the file the signature does not
+ * count, and with a signing key alone no token passes.
  */
 
 il_sig_why_e
@@ -84,7 +85,7 @@ il_sig_gitlab(const il_sig_conf_t *conf, const il_sig_request_t *req)
         return why;
     }
 
-    if (is_signed) {
+    if (is_signed && il_sig_has_kind(conf, IL_SIG_KIND_V1)) {
         return il_sig_standard(conf, req);
     }
 

@@ -110,6 +110,21 @@ il_sig_judge_time(const il_sig_conf_t *conf, const il_sig_request_t *req,
 }
 
 
+int
+il_sig_has_kind(const il_sig_conf_t *conf, int kind)
+{
+    size_t  i;
+
+    for (i = 0; i < conf->nsecrets; i++) {
+        if (conf->secrets[i].kind == kind) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 /* 1 if mac is in the list; looks at all of it. */
 
 static int

@@ -194,7 +194,7 @@ adyen_bounds(void **state)
     size_t          i, n, used;
     il_sig_conf_t   conf;
 
-    const size_t  cap = 1024 * 1024;
+    const size_t  cap = 2 * 1024 * 1024;
 
     (void) state;
 
@@ -220,6 +220,15 @@ adyen_bounds(void **state)
 
         (void) snprintf(body + used, cap - used, "]}");
         body_is(&conf, body, n == 1000 ? IL_SIG_WHY_OK : IL_SIG_WHY_BODY);
+    }
+
+    /* An item of one megabyte, and one that is larger. */
+
+    for (n = 1024 * 1024 - 1000; n <= 1024 * 1024; n += 1000) {
+        (void) snprintf(body, cap, ITEMS(ITEM(ADYEN_SIG, FIELDS
+                        ",\"reason\":\"%0*d\"")), (int) n, 0);
+        body_is(&conf, body, n < 1024 * 1024 ? IL_SIG_WHY_OK
+                                             : IL_SIG_WHY_BODY);
     }
 
     free(body);

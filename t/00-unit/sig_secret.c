@@ -260,9 +260,15 @@ gitlab_signed(void **state)
     sig_add(&s, "X-Gitlab-Token", "testtesttesttesttesttesttesttest");
     sig_expect(&conf, &s, IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
     sig_expect_with(&conf, &s, 0, GITLAB_SIG, IL_SIG_OK, IL_SIG_WHY_OK);
+
+    /* ... and without a signing key the signature is not looked at ... */
+
     sig_conf(&conf, "gitlab", "testtesttesttesttesttesttesttest");
-    sig_expect_with(&conf, &s, 0, GITLAB_SIG, IL_SIG_INVALID,
+    sig_expect_with(&conf, &s, 0, "v2,x", IL_SIG_OK, IL_SIG_WHY_OK);
+    sig_expect_with(&conf, &s, 3, "testtest", IL_SIG_INVALID,
                     IL_SIG_WHY_MISMATCH);
+    s.n = 3;
+    sig_expect(&conf, &s, IL_SIG_INVALID, IL_SIG_WHY_NO_HEADER);
 
     /* ... unless the file's encoding says that the line is a token. */
 
