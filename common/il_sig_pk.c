@@ -220,6 +220,10 @@ typedef enum {
 } il_sns_field_e;
 
 
+_Static_assert(4 * IL_SNS_SIGNED <= IL_SIG_PK_PIECES,
+               "a message has more pieces than there is room for");
+
+
 static const char *const  il_sns_names[] = {
     "Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token",
     "TopicArn", "Type", "SignatureVersion", "Signature", "SigningCertURL"

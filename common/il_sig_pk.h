@@ -20,7 +20,7 @@
 #pragma GCC visibility push(hidden)
 
 #define IL_SIG_PK_BYTES   1024        /* RSA with up to 8192 bits */
-#define IL_SIG_PK_PIECES  24
+#define IL_SIG_PK_PIECES  32
 #define IL_SIG_PK_SPKI    91          /* a P-256 public key in DER */
 
 /* What an SNS message is for; the other schemes only have messages. */

@@ -129,8 +129,9 @@ il_cert_verify(const il_cert_rules_t *rules, const il_sig_scheme_t *scheme,
 
     for (n = 0; /* void */ ; n++) {
         key = il_pk_chain_verify(chain, scheme, rules->ca,
-                                 il_wall_ms() / 1000, until, issuer,
-                                 sizeof(issuer), why, cap);
+                                 rules->now != 0 ? rules->now
+                                                 : il_wall_ms() / 1000,
+                                 until, issuer, sizeof(issuer), why, cap);
 
         if (key != NULL || issuer[0] == '\0' || n == IL_CERT_ISSUERS_MAX
             || il_cert_issuer(rules, chain, issuer, deadline, rc) != 0)

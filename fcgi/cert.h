@@ -19,6 +19,8 @@ typedef struct {
     const char  *hosts;             /* further hosts; may be "" */
     const char  *private;           /* of these, that may be private */
     const char  *ca;                /* a file of certificates, or "" */
+    int64_t      now;               /* Unix seconds, at which certificates
+                                       are to be valid; 0: the clock's */
     int        (*stopping)(void);   /* 1: give up what is under way */
 } il_cert_rules_t;
 

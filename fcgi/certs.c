@@ -77,6 +77,7 @@ il_certs_rules(const il_conf_t *conf, il_cert_rules_t *rules)
     rules->hosts = conf->cert_hosts;
     rules->private = conf->cert_private;
     rules->ca = conf->cert_ca;
+    rules->now = 0;
     rules->stopping = il_certs_stopping;
 }
 

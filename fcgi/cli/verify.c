@@ -17,6 +17,7 @@
 #include "il_enc.h"
 #include "il_sig.h"
 #include "il_time.h"
+#include "verify.h"
 
 #define IL_VERIFY_BODY_MAX    (64 * 1024 * 1024)
 #define IL_VERIFY_SECRET_MAX  65536
@@ -32,6 +33,9 @@ typedef struct {
     const char  *at;
     il_list_t    headers;
     int64_t      tolerance;
+    const char  *cert;
+    const char  *ca;
+    const char  *cert_hosts;
 } il_verify_opts_t;
 
 
@@ -58,6 +62,12 @@ static const il_opt_t  il_verify_opts[] = {
       "time of arrival: RFC 3339 or Unix seconds (now)", 0, 0, 0 },
     { "tolerance", IL_OPT_INT, offsetof(il_verify_opts_t, tolerance),
       "SECONDS", "how far a timestamp may be off", 0, 31536000, -1 },
+    { "cert", il_verify_str(cert), "FILE",
+      "the signer's certificate, for paypal and sns (fetched)", 0, 0, 0 },
+    { "ca", il_verify_str(ca), "FILE",
+      "certificates to trust (the system's)", 0, 0, 0 },
+    { "cert-hosts", il_verify_str(cert_hosts), "LIST",
+      "as cert_hosts and cert_private of interlockd.conf", 0, 0, 0 },
     IL_OPT_END
 };
 
@@ -75,6 +85,7 @@ const il_cmd_t  il_cmd_verify = {
 /* What the schemes get as their context. */
 typedef struct {
     const il_list_t  *headers;
+    il_verify_pk_t    pk;
     il_list_t         memory;       /* freed when the command ends */
 } il_verify_ctx_t;
 
@@ -273,7 +284,14 @@ il_verify_conf(il_sig_conf_t *conf, il_verify_opts_t *o,
 static int
 il_verify_fits(const il_sig_conf_t *conf, const il_sig_request_t *req)
 {
-    il_sig_why_e  why;
+    il_sig_why_e      why;
+    il_verify_ctx_t  *ctx;
+
+    ctx = req->ctx;
+
+    if (il_sig_scheme_backend(conf->scheme)) {
+        return il_verify_pk_fits(&ctx->pk, conf, req);
+    }
 
     return il_sig_verify(conf, req, &why) == IL_SIG_OK;
 }
@@ -463,7 +481,7 @@ il_verify_advice(const il_sig_conf_t *conf, const il_sig_request_t *req,
 
 
 static void
-il_verify_say(const il_verify_opts_t *o, il_sig_rc_e rc, il_sig_why_e why,
+il_verify_say(const il_verify_opts_t *o, il_sig_rc_e rc, const char *why,
     const char *advice)
 {
     il_buf_t     b;
@@ -478,7 +496,7 @@ il_verify_say(const il_verify_opts_t *o, il_sig_rc_e rc, il_sig_why_e why,
             return;
         }
 
-        (void) printf("invalid: %s\n", il_sig_strwhy(why));
+        (void) printf("invalid: %s\n", why);
 
         if (advice != NULL) {
             (void) printf("hint: %s\n", advice);
@@ -494,7 +512,7 @@ il_verify_say(const il_verify_opts_t *o, il_sig_rc_e rc, il_sig_why_e why,
     if (rc != IL_SIG_OK) {
         il_buf_printf(&b, ",\"status\":401,\"problem\":\"%s\",\"why\":",
                       problem);
-        il_buf_json(&b, il_cstr(il_sig_strwhy(why)));
+        il_buf_json(&b, il_cstr(why));
 
         if (advice != NULL) {
             il_buf_puts(&b, ",\"hint\":");
@@ -528,14 +546,49 @@ il_verify_check_headers(const il_list_t *headers)
 }
 
 
+/* What is found, and said.  Returns the exit code. */
+static int
+il_verify_tell(const il_verify_opts_t *o, const il_sig_conf_t *conf,
+    const il_sig_request_t *req, il_verify_ctx_t *ctx)
+{
+    int            rc, mismatch;
+    const char    *text, *advice;
+    il_sig_rc_e    sig;
+    il_sig_why_e   why;
+
+    if (il_sig_scheme_backend(conf->scheme)) {
+        ctx->pk.cert = o->cert;
+        ctx->pk.ca = o->ca;
+        ctx->pk.hosts = o->cert_hosts;
+
+        rc = il_verify_pk(&ctx->pk, conf, req, &sig, &text, &mismatch);
+        if (rc != 0) {
+            return rc;
+        }
+
+        advice = (sig == IL_SIG_TIMESTAMP)
+                 ? il_verify_advice(conf, req, IL_SIG_WHY_TOO_OLD)
+                 : mismatch
+                 ? il_verify_advice(conf, req, IL_SIG_WHY_MISMATCH) : NULL;
+
+    } else {
+        sig = il_sig_verify(conf, req, &why);
+        text = il_sig_strwhy(why);
+        advice = (sig == IL_SIG_OK) ? NULL
+                                    : il_verify_advice(conf, req, why);
+    }
+
+    il_verify_say(o, sig, text, advice);
+
+    return (sig == IL_SIG_OK) ? 0 : IL_EXIT_NO;
+}
+
+
 static int
 il_verify(void *opts, const il_args_t *args)
 {
     int                rc;
     il_buf_t           body;
-    const char        *advice;
-    il_sig_rc_e        sig;
-    il_sig_why_e       why;
     il_sig_conf_t      conf;
     il_verify_ctx_t    ctx;
     il_sig_request_t   req;
@@ -569,14 +622,11 @@ il_verify(void *opts, const il_args_t *args)
         req.url = il_cstr(o->url == NULL ? "" : o->url);
         req.body = il_buf_str(&body);
 
-        sig = il_sig_verify(&conf, &req, &why);
-        advice = (sig == IL_SIG_OK) ? NULL
-                                    : il_verify_advice(&conf, &req, why);
-        il_verify_say(o, sig, why, advice);
-        rc = (sig == IL_SIG_OK) ? 0 : IL_EXIT_NO;
+        rc = il_verify_tell(o, &conf, &req, &ctx);
     }
 
     il_sig_conf_wipe(&conf);
+    il_pk_key_free(ctx.pk.key);
     il_names_free(&ctx.memory);
     il_buf_free(&body);
 

@@ -1,0 +1,31 @@
+/*
+ * verify.h: what the files of `interlock verify` share.
+ */
+
+#ifndef IL_CLI_VERIFY_H
+#define IL_CLI_VERIFY_H
+
+#include "../sig_pk.h"
+#include "cli.h"
+
+/* Of the schemes that interlockd verifies: where certificates come from, and
+ * the key, once there is one (il_pk_key_free). */
+typedef struct {
+    const char   *cert;             /* a file instead of the URL's, or NULL */
+    const char   *ca;               /* a file of trusted ones, or NULL */
+    const char   *hosts;            /* as cert_hosts, or NULL */
+    il_pk_key_t  *key;
+} il_verify_pk_t;
+
+/* Verifies a request of such a scheme.  0 and *sig and *why (a text that
+ * lasts as long as the program); *fit is 1 if it is well-formed and only the
+ * signature does not fit.  Or an exit code: it cannot be told. */
+int il_verify_pk(il_verify_pk_t *v, const il_sig_conf_t *conf,
+    const il_sig_request_t *req, il_sig_rc_e *sig, const char **why,
+    int *fit) IL_MUST_CHECK;
+
+/* 1 if another request is valid by the key that il_verify_pk has found. */
+int il_verify_pk_fits(const il_verify_pk_t *v, const il_sig_conf_t *conf,
+    const il_sig_request_t *req);
+
+#endif /* IL_CLI_VERIFY_H */
