@@ -136,7 +136,8 @@ test:
 soak:
 	@sh fcgi/etc/bring build test
 	$(AGAIN) all unit
-	@INTERLOCK_BUILD='$(B)' INTERLOCK_FULL=1 sh t/run t/50-crash t/model
+	@INTERLOCK_BUILD='$(B)' INTERLOCK_FULL=1 sh t/run t/50-crash t/model \
+		t/10-module/53-flood.t
 
 # Everything again under the address and undefined behaviour sanitizers, and
 # the backend under the thread sanitizer; then the bands that touch it.

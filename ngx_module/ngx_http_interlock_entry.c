@@ -28,6 +28,11 @@
 
 #define NGX_HTTP_INTERLOCK_OVER  1000
 
+/* work keys have at most this part of the entries: they come as fast as
+ * answers do, and would take the place of those, which live longer */
+
+#define NGX_HTTP_INTERLOCK_HELD_PART  8
+
 
 static void ngx_http_interlock_rbtree_insert_value(ngx_rbtree_node_t *temp,
     ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
@@ -38,6 +43,8 @@ static ngx_http_interlock_node_t *ngx_http_interlock_entry_victim(
 static ngx_http_interlock_node_t *ngx_http_interlock_entry_new(
     ngx_http_interlock_zone_sh_t *sh, ngx_http_interlock_id_t *id,
     ngx_uint_t state, ngx_uint_t spare, ngx_msec_t ms);
+static void ngx_http_interlock_entry_add_held(
+    ngx_http_interlock_zone_sh_t *sh, ngx_http_interlock_node_t *node);
 static void ngx_http_interlock_entry_sweep(ngx_http_interlock_zone_sh_t *sh,
     ngx_queue_t *queue);
 
@@ -267,10 +274,29 @@ ngx_http_interlock_entry_hold(ngx_http_interlock_zone_sh_t *sh,
     node->u.held.done = (uint32_t) seconds;
     ngx_memcpy(node->u.held.ids, answer->ids, sizeof(node->u.held.ids));
 
-    ngx_queue_insert_head(&sh->held, &node->queue);
-    sh->nheld++;
+    ngx_http_interlock_entry_add_held(sh, node);
 
     return node;
+}
+
+
+static void
+ngx_http_interlock_entry_add_held(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node)
+{
+    ngx_queue_t  *q;
+
+    if (sh->nheld >= sh->capacity / NGX_HTTP_INTERLOCK_HELD_PART
+        && !ngx_queue_empty(&sh->held))
+    {
+        q = ngx_queue_last(&sh->held);
+
+        ngx_http_interlock_entry_remove(sh,
+                        ngx_queue_data(q, ngx_http_interlock_node_t, queue));
+    }
+
+    ngx_queue_insert_head(&sh->held, &node->queue);
+    sh->nheld++;
 }
 
 
@@ -305,8 +331,7 @@ ngx_http_interlock_entry_over(ngx_http_interlock_zone_sh_t *sh,
 
     ngx_memcpy(node->u.held.ids[0], job, IL_UUID_BYTES);
 
-    ngx_queue_insert_head(&sh->held, &node->queue);
-    sh->nheld++;
+    ngx_http_interlock_entry_add_held(sh, node);
 
     return node;
 }

@@ -104,10 +104,11 @@ ngx_http_interlock_zone_create(ngx_http_interlock_zone_t *zone)
     ngx_snprintf(shpool->log_ctx, sizeof(sh->log_ctx) - 1,
                  " in interlock zone \"%V\"", &zone->shm_zone->shm.name);
 
-    /* an eighth, at most 16 pages, is left for the counters of locations */
+    /* an eighth, 2 to 16 pages, is left for the counters of locations: there
+     * is room for four on a page */
 
     pages = shpool->pfree;
-    pages -= ngx_min(ngx_max(pages / 8, 1), 16);
+    pages -= ngx_min(ngx_max(pages / 8, 2), 16);
 
     sh->nodes = ngx_slab_alloc(shpool, pages * ngx_pagesize);
     if (sh->nodes == NULL) {

@@ -23,6 +23,8 @@ sub zone {
         server => <<"END");
         interlock_tenant demo;
         location /in { interlock_source s; $gate fastcgi_pass backend; }
+        location /work { interlock_source s; $gate fastcgi_pass backend;
+            interlock_work_key w \$http_x_work; }
         location /token { interlock_source s; $gate fastcgi_pass backend;
             interlock_verify token secret=secrets/t header=X-Token; }
         location /stuck { interlock_source stuck; $gate
@@ -128,61 +130,111 @@ is(post($t, '/token', 'who', '', 'X-Token' => 's3cret',
 $t->finish;
 
 
-# a tiny zone, full
+# tiny zones, full; the first is the smallest there may be
 
-$t = zone('64k in_flight=60s');
-my $capacity = $t->status->{capacity};
-cmp_ok($capacity, '>=', 256, "room for $capacity");
-is($t->status->{free}, $capacity, 'all free');
+for my $tiny ([ '32k', 128 ], [ '64k', 256 ]) {
+    $t = zone("$tiny->[0] in_flight=60s");
+    my $capacity = $t->status->{capacity};
+    cmp_ok($capacity, '>=', $tiny->[1], "$tiny->[0]: room for $capacity");
+    is($t->status->{free}, $capacity, 'all free');
 
-$c = $t->connect;
-$c->request(POST => '/in', { body => '{}', close => 1,
-    headers => [ 'X-Id' => 'kept', 'X-Backend' => 'hold=kept' ] });
-$t->wait_for(sub { $t->status->{in_flight} == 1 }, 5, 'one in flight');
+    $c = $t->connect;
+    $c->request(POST => '/in', { body => '{}', close => 1,
+        headers => [ 'X-Id' => 'kept', 'X-Backend' => 'hold=kept' ] });
+    $t->wait_for(sub { $t->status->{in_flight} == 1 }, 5, 'one in flight');
 
-# (more than it holds, over one connection)
-my $k = $t->connect;
-for my $i (1 .. $capacity + 100) {
-    $k->request(POST => '/in', { body => '{}', headers => [ 'X-Id' => "n$i" ] });
-    $k->response->{status} == 202 or fail("answer $i");
+    # (more than it holds, over one connection)
+    my $k = $t->connect;
+    for my $i (1 .. $capacity + 100) {
+        $k->request(POST => '/in', { body => '{}', headers => [ 'X-Id' => "n$i" ] });
+        $k->response->{status} == 202 or fail("answer $i");
+    }
+    my $s = $t->status;
+    is($s->{done}, $capacity - 1, 'full of answers');
+    is($s->{free}, 0, 'nothing free');
+    is($s->{evictions}, 101, 'the oldest were given up');
+    is($s->{in_flight}, 1, 'the one in flight was not');
+    is(post($t, '/in', 'kept')->{status}, 409, 'it still is');
+    ok(replayed(post($t, '/in', 'n' . ($capacity + 100))), 'the newest is there');
+    ok(replayed(post($t, '/in', 'n110')), 'as is one in the middle');
+    ok(!replayed(post($t, '/in', 'n1')), 'the oldest is not');
+
+    # full of requests in flight: a backend that takes them and says nothing
+    my $stuck = IO::Socket::UNIX->new(Local => $t->dir . '/stuck.sock',
+        Listen => 4096) or die;
+    my @held;
+    for my $i (1 .. $capacity - 1) {
+        my $h = $t->connect;
+        $h->request(POST => '/stuck', { body => '{}', headers => [ 'X-Id' => "s$i" ]
+            });
+        push @held, $h;
+    }
+    $t->wait_for(sub { $t->status->{in_flight} == $capacity }, 20,
+        'all to be in flight');
+    is($t->status->{done}, 0, 'no answer left');
+    my $seen = $t->seen;
+    ok(!replayed(post($t, '/big', 'x')), 'no room: it passes') for 1, 2;
+    is($t->seen, $seen + 2, 'each time, the backend decides');
+    is($t->status->{no_room}, 2, 'counted by the zone');
+    is($t->status('/big')->{decisions}{no_room}, 2, 'and by the location');
+    is(post($t, '/stuck', 's1')->{status}, 409, 'those in flight still are');
+    $t->let_go('kept');
+    is($c->response->{status}, 202, 'the first one ends');
+    ok(!replayed(post($t, '/in', 'room')), 'now another one finds room');
+    ok(replayed(post($t, '/in', 'room')), 'and is kept');
+    undef @held;
+    close $stuck;
+    unlike($t->error_log, qr/no memory/, 'nginx does not log it');
+    $t->stop_backend;
+    $t->finish;
 }
-my $s = $t->status;
-is($s->{done}, $capacity - 1, 'full of answers');
-is($s->{free}, 0, 'nothing free');
-is($s->{evictions}, 101, 'the oldest were given up');
-is($s->{in_flight}, 1, 'the one in flight was not');
-is(post($t, '/in', 'kept')->{status}, 409, 'it still is');
-ok(replayed(post($t, '/in', 'n' . ($capacity + 100))), 'the newest is there');
-ok(replayed(post($t, '/in', 'n110')), 'as is one in the middle');
-ok(!replayed(post($t, '/in', 'n1')), 'the oldest is not');
 
-# full of requests in flight: a backend that takes them and says nothing
-my $stuck = IO::Socket::UNIX->new(Local => $t->dir . '/stuck.sock',
-    Listen => 4096) or die;
-my @held;
-for my $i (1 .. $capacity - 1) {
-    my $h = $t->connect;
-    $h->request(POST => '/stuck', { body => '{}', headers => [ 'X-Id' => "s$i" ]
-        });
-    push @held, $h;
+
+# work keys do not take the place of answers
+
+{
+    $t = zone('32k');
+    my $capacity = $t->status->{capacity};
+    my $k = $t->connect;
+    my $bad = 0;
+    for my $i (1 .. 3 * $capacity) {
+        $k->request(POST => '/work', { body => '{}', headers => [
+            'X-Id' => "w$i", 'X-Work' => "w$i", 'X-Backend' => 'grant=2000' ]
+            });
+        $k->response->{status} == 202 or $bad++;
+    }
+    is($bad, 0, 'three times as many requests as there is room for');
+    my $s = $t->status;
+    is($s->{held}, int($capacity / 8), 'an eighth are work keys');
+    is($s->{done}, $capacity - $s->{held} - $s->{free}, 'the rest answers');
+    cmp_ok($s->{free}, '<=', 1, 'of all');
+    ok(replayed(post($t, '/work', 'w' . (3 * $capacity - int($capacity / 2)),
+        '', 'X-Work' => 'w' . (3 * $capacity - int($capacity / 2)))),
+        'one of half a zone ago is there');
+    $t->finish;
 }
-$t->wait_for(sub { $t->status->{in_flight} == $capacity }, 20,
-    'all to be in flight');
-is($t->status->{done}, 0, 'no answer left');
-my $seen = $t->seen;
-ok(!replayed(post($t, '/big', 'x')), 'no room: it passes') for 1, 2;
-is($t->seen, $seen + 2, 'each time, the backend decides');
-is($t->status->{no_room}, 2, 'counted by the zone');
-is($t->status('/big')->{decisions}{no_room}, 2, 'and by the location');
-is(post($t, '/stuck', 's1')->{status}, 409, 'those in flight still are');
-$t->let_go('kept');
-is($c->response->{status}, 202, 'the first one ends');
-ok(!replayed(post($t, '/in', 'room')), 'now another one finds room');
-ok(replayed(post($t, '/in', 'room')), 'and is kept');
-undef @held;
-close $stuck;
-unlike($t->error_log, qr/no memory/, 'nginx does not log it');
-$t->stop_backend;
-$t->finish;
+
+
+# more locations than a tiny zone can count for
+
+{
+    my $n = 24;
+    $t = Interlock::Nginx->new(http => 'interlock_zone zone=z:32k;',
+        server => join '', 'interlock_tenant demo; interlock_source s;'
+            . 'location = /status { interlock_status; }',
+            map { "location /l$_ { $gate fastcgi_pass backend; }" } 1 .. $n);
+    $t->start;
+    my $counted = @{ $t->status->{locations} };
+    cmp_ok($counted, '<', $n, "counts for $counted of $n");
+    cmp_ok($counted, '>', 0, 'for some');
+    my @told = $t->error_log =~ /has no room for the counters of location "(\S+)"/g;
+    is(@told, $n - $counted, 'names the others');
+    post($t, $told[0], 'a');
+    ok(replayed(post($t, $told[0], 'a')), 'which work all the same');
+    is(post($t, $told[0], 'x' x 2000)->{status}, 400, 'and refuse');
+    is($t->status->{refusals}[0]{reason}, 'idempotency-key-invalid',
+        'which is shown');
+    $t->finish;
+}
 
 done_testing();

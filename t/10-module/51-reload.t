@@ -99,6 +99,56 @@ my $n = $t->seen;
 isnt(post('id1')->{body}, $first{1}, 'another size: forgotten');
 is($t->seen, $n + 1, 'and asked again');
 
+# smaller again, to the smallest there is
+$t->reload(http => 'interlock_zone zone=z:32k;');
+my $s = $t->status;
+is($s->{done}, 0, 'smaller: forgotten');
+cmp_ok($s->{capacity}, '<', 500, 'and small');
+my $id = $s->{id};
+my $body = post('id1')->{body};
+is(post('id1')->{body}, $body, 'and works');
+
+# the same again: another id is another memory
+$t->reload;
+is($t->status->{id}, $id, 'the same size: the same memory');
+is(post('id1')->{body}, $body, 'and its entries');
+
+# another name: a zone of its own, while the old one ends with its workers
+my $held = $t->connect;
+$held->request(POST => '/in', { body => '{}', close => 1,
+    headers => [ 'X-Id' => 'name', 'X-Backend' => 'hold=name' ] });
+$t->wait_for(sub { $t->status->{in_flight} == 1 }, 10, 'one in flight');
+my ($old) = $t->workers;
+my $server = $t->{server};
+$t->reload(http => 'interlock_zone zone=y:1m;',
+    server => $server =~ s/zone=z/zone=y/gr, nowait => 1);
+$t->wait_for(sub { !grep { $t->status->{zone} ne 'y' } 1 .. 10 }, 10,
+    'the new name');
+isnt($t->status->{id}, $id, 'another name: another memory');
+$n = $t->seen;
+isnt(post('id1')->{body}, $body, 'its entries are its own');
+is($t->seen, $n + 1, 'the backend decides');
+my $twin = post('name');
+is($twin->{status}, 202, 'what is in flight elsewhere: the backend, too');
+$t->let_go('name');
+is($held->response->{status}, 202, 'the old worker ends what it began');
+is(post('name')->{body}, $twin->{body}, 'the new zone keeps its own answer');
+$t->wait_for(sub { !grep { $_ == $old } $t->workers }, 20,
+    'the old worker to end');
+
+# another key: keys are remembered as they were, and mean what they now mean
+$n = $t->seen;
+$t->reload(server => $t->{server} =~ s/\$http_x_id/\$arg_id/gr);
+is($t->http(POST => '/in?id=fresh', { body => '{}' })->{status}, 202,
+    'another key: a request');
+is($t->seen, $n + 1, 'is asked');
+my $first = $t->http(POST => '/in?id=id1', { body => '{}' });
+isnt(Interlock::Nginx::header($first, 'idempotency-replayed'), 'true',
+    'a known key with another address is no repeat');
+is($t->seen, $n + 2, 'the backend says what it is');
+$t->reload(server => $server, http => 'interlock_zone zone=z:2m;');
+post('id1');
+
 # a broken configuration changes nothing
 my $good = $t->conf_text;
 $t->write_file('nginx.conf', $good =~ s/zone=z:2m/zone=z:2x/r);

@@ -27,6 +27,7 @@ package Interlock::Nginx;
 #     answer=TEXT         Interlock-Answer (default: built)
 #     done=TEXT           Interlock-Done-For (default 86400; "no": none)
 #     epoch=TEXT          Interlock-Epoch (default none)
+#     grant=MS            Interlock-Hold (default none)
 #     decision=NAME, reason=NAME
 #     accel=URI           X-Accel-Redirect
 
@@ -60,6 +61,7 @@ my %live;
 #   module              path of another build of the module
 #   env                 { NAME => value } for nginx
 #   servers             further text behind the server block
+#   patience            seconds that the responder holds an answer (30)
 #   answer              sub(self, parameters, body): what the responder says,
 #                       [status, [Name => value, ...], body], or undef to
 #                       close the connection
@@ -586,6 +588,7 @@ sub answer {
     push @h, 'Interlock-Done-For: ' . ($do{done} // 86400)
         unless $do{plain} || ($do{done} // '') eq 'no';
     push @h, "Interlock-Epoch: $do{epoch}" if defined $do{epoch};
+    push @h, "Interlock-Hold: $do{grant}" if defined $do{grant};
     push @h, "X-Accel-Redirect: $do{accel}" if defined $do{accel};
     $doc = 'x' x $do{body} if defined $do{body};
     push @h, 'Content-Length: ' . length $doc;
@@ -604,7 +607,7 @@ sub answer {
 sub held {
     my ($self, $name) = @_;
 
-    my $end = time + 30;
+    my $end = time + ($self->{patience} // 30);
     sleep 0.005 until -e "$self->{dir}/gate/$name" || time > $end;
 }
 
