@@ -29,6 +29,10 @@ ngx_int_t
 ngx_http_interlock_body(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
 {
     if (ctx->body_read) {
+
+        /* an internal redirect from a location that inflated it, perhaps */
+
+        ctx->content = ctx->body;
         return NGX_OK;
     }
 

@@ -242,17 +242,9 @@ ngx_http_interlock_decide(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
     detail = il_str(NULL, 0);
 
     if (ctx->lcf->verify && !ngx_http_interlock_backend(ctx)) {
-        problem = ngx_http_interlock_verify_request(r, ctx);
+        problem = ngx_http_interlock_verify_request(r, ctx, &detail);
 
         if (problem != IL_P_NONE) {
-
-            /* the same words whatever was wrong: no hint for a forger */
-
-            detail = (problem == IL_P_TIMESTAMP_OUT_OF_RANGE)
-                     ? il_cstr("The signed time is too far from now.")
-                     : il_cstr("The request is not signed with a secret of "
-                               "this source.");
-
             return ngx_http_interlock_reject(r, ctx, problem, detail);
         }
 

@@ -67,6 +67,8 @@ typedef struct {
     il_shake_taken_t                taken;      /* if status: the scheme's
                                                  * own answer to deliveries */
     unsigned                        need_url:1;
+    unsigned                        gunzip:1;   /* signed is what the body
+                                                 * inflates to */
 
     /* for interlockd, of the schemes that it verifies */
     ngx_str_t                       key;
@@ -236,7 +238,7 @@ char *ngx_http_interlock_check(ngx_conf_t *cf,
 char *ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 il_problem_e ngx_http_interlock_verify_request(ngx_http_request_t *r,
-    ngx_http_interlock_ctx_t *ctx);
+    ngx_http_interlock_ctx_t *ctx, il_str_t *detail);
 
 /* ngx_http_interlock_file.c: the text of a parameter's file, which is to be
  * freed (and is wiped then); what is wrong was logged. */
@@ -294,6 +296,20 @@ ngx_int_t ngx_http_interlock_backend_init(ngx_conf_t *cf,
 ngx_uint_t ngx_http_interlock_backend(ngx_http_interlock_ctx_t *ctx);
 ngx_int_t ngx_http_interlock_backend_problem(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, il_problem_e problem, il_str_t detail);
+
+/* il_sig_header_pt: the value of a request header, and how often it occurs;
+ * ctx is the request */
+il_str_t ngx_http_interlock_header(void *ctx, const char *lowcase_name,
+    size_t *count);
+
+/* ngx_http_interlock_content.c: content=gunzip, sets ctx->content.
+ *
+ * _arg: NGX_OK, NGX_ERROR (logged), or NGX_DECLINED: not this argument. */
+
+ngx_int_t ngx_http_interlock_content_arg(ngx_conf_t *cf,
+    ngx_http_interlock_verify_t *verify, ngx_str_t *name, ngx_str_t *arg);
+il_problem_e ngx_http_interlock_content(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_str_t *detail);
 
 /* ngx_http_interlock_ctx.c: the request's own state.  _get finds it, too, after
  * an internal redirect; NULL if there is none.  _release gives up the claim, if

@@ -22,8 +22,6 @@ static char *ngx_http_interlock_verify_arg(ngx_conf_t *cf,
 static ngx_int_t ngx_http_interlock_read_secret(ngx_conf_t *cf,
     ngx_http_interlock_verify_t *verify, ngx_str_t *file);
 static void ngx_http_interlock_verify_cleanup(void *data);
-static il_str_t ngx_http_interlock_header(void *ctx,
-    const char *lowcase_name, size_t *count);
 static void *ngx_http_interlock_alloc(void *ctx, size_t size);
 
 
@@ -117,7 +115,7 @@ ngx_http_interlock_verify_arg(ngx_conf_t *cf,
 {
     char        err[IL_SIG_ERR_CAP];
     u_char     *p;
-    ngx_int_t   shake;
+    ngx_int_t   rc;
     ngx_str_t   name, arg;
 
     p = (u_char *) ngx_strchr(value->data, '=');
@@ -143,10 +141,14 @@ ngx_http_interlock_verify_arg(ngx_conf_t *cf,
         return ngx_http_interlock_url_arg(cf, verify, &arg);
     }
 
-    shake = ngx_http_interlock_shake_arg(cf, verify, &name, &arg);
+    rc = ngx_http_interlock_shake_arg(cf, verify, &name, &arg);
 
-    if (shake != NGX_DECLINED) {
-        return shake == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+    if (rc == NGX_DECLINED) {
+        rc = ngx_http_interlock_content_arg(cf, verify, &name, &arg);
+    }
+
+    if (rc != NGX_DECLINED) {
+        return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
     }
 
     err[0] = '\0';
@@ -212,7 +214,7 @@ ngx_http_interlock_verify_cleanup(void *data)
 
 il_problem_e
 ngx_http_interlock_verify_request(ngx_http_request_t *r,
-    ngx_http_interlock_ctx_t *ctx)
+    ngx_http_interlock_ctx_t *ctx, il_str_t *detail)
 {
     il_sig_rc_e                   rc;
     il_sig_why_e                  why;
@@ -221,6 +223,14 @@ ngx_http_interlock_verify_request(ngx_http_request_t *r,
     ngx_http_interlock_verify_t  *verify;
 
     verify = ctx->lcf->verify;
+
+    if (verify->gunzip) {
+        problem = ngx_http_interlock_content(r, ctx, detail);
+
+        if (problem != IL_P_NONE) {
+            return problem;
+        }
+    }
 
     ngx_memzero(&req, sizeof(il_sig_request_t));
 
@@ -243,8 +253,17 @@ ngx_http_interlock_verify_request(ngx_http_request_t *r,
         return IL_P_NONE;
     }
 
-    problem = (rc == IL_SIG_TIMESTAMP) ? IL_P_TIMESTAMP_OUT_OF_RANGE
-                                       : IL_P_SIGNATURE_INVALID;
+    /* the same words whatever was wrong: no hint for a forger */
+
+    if (rc == IL_SIG_TIMESTAMP) {
+        problem = IL_P_TIMESTAMP_OUT_OF_RANGE;
+        *detail = il_cstr("The signed time is too far from now.");
+
+    } else {
+        problem = IL_P_SIGNATURE_INVALID;
+        *detail = il_cstr("The request is not signed with a secret of this "
+                          "source.");
+    }
 
     /* the reason is for the operator; the client is told nothing more */
 
@@ -259,7 +278,7 @@ ngx_http_interlock_verify_request(ngx_http_request_t *r,
 
 /* il_sig_header_pt; nginx 1.22 keeps repeated headers as they came */
 
-static il_str_t
+il_str_t
 ngx_http_interlock_header(void *ctx, const char *lowcase_name, size_t *count)
 {
     ngx_http_request_t *r = ctx;

@@ -415,6 +415,8 @@ typedef struct {
 static const problem_row_t  problem_rows[] = {
     { IL_P_BAD_REQUEST, 400, "bad-request" },
     { IL_P_JSON_INVALID, 400, "json-invalid" },
+    { IL_P_FORM_INVALID, 400, "form-invalid" },
+    { IL_P_DATE_INVALID, 400, "date-invalid" },
     { IL_P_UNKNOWN_FIELD, 400, "unknown-field" },
     { IL_P_FIELD_INVALID, 400, "field-invalid" },
     { IL_P_WORK_KEY_INCOMPLETE, 400, "work-key-incomplete" },
@@ -460,6 +462,7 @@ static const problem_row_t  problem_rows[] = {
     { IL_P_PRUNED, 410, "pruned" },
     { IL_P_IMPACT_CHANGED, 412, "impact-changed" },
     { IL_P_BODY_TOO_LARGE, 413, "body-too-large" },
+    { IL_P_ENCODING_UNSUPPORTED, 415, "encoding-unsupported" },
     { IL_P_IDEMPOTENCY_KEY_REUSED, 422, "idempotency-key-reused" },
     { IL_P_QUEUE_FULL, 429, "queue-full" },
     { IL_P_INTERNAL, 500, "internal" },

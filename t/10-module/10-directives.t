@@ -315,6 +315,17 @@ bad('split: to somebody else', '', "$WHOLE $OWN interlock_split /a;"
     qr/"interlock_split" in location "\/in\/" needs "fastcgi_pass"/);
 
 
+# interlock_verify: content
+
+good("verify: content=$_", '', "interlock_verify github "
+    . "secret=secrets/github content=$_;") for 'raw', 'gunzip';
+bad("verify: content=$_", '', "interlock_verify github secret=secrets/github "
+    . "\"content=$_\";", qr/invalid parameter "content=\Q$_\E" in "interlock_verify": it is "content/)
+    for '', 'gzip', 'GUNZIP', 'gunzip ';
+bad('verify: content=gunzip of interlockd', '', 'interlock_verify sendgrid '
+    . 'content=gunzip secret=secrets/github;',
+    qr/invalid parameter "content=gunzip" in "interlock_verify": this scheme/);
+
 # interlock_form
 
 good('form', 'interlock_form $a x;', 'interlock_form $b "a b"; '

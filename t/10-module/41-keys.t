@@ -187,7 +187,12 @@ is(Interlock::Nginx::header($again, 'x-decision'), 'duplicate',
     'in a header of ours');
 post('/log?x=2', '', 'X-Id' => 'm');
 my $job = $res->{json}{job_id};
-my @log = split /\n/, $t->slurp('logs/access.log');
+
+# (a line is written when its answer has been sent)
+my @log;
+$t->wait_for(sub {
+    return (@log = split /\n/, $t->slurp('logs/access.log')) >= 3;
+}, 5, 'three lines of the log');
 like($log[0], qr/^\/log\?x=1\|demo\|s\|k\|w:x\|l\|[0-9a-f]{64}\|$job\|x\|-\|reject$/,
     'log: first');
 is($log[1], $log[0], 'log: again, the same values');

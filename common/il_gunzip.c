@@ -1,0 +1,89 @@
+/*
+ * il_gunzip.c: see il_gunzip.h.
+ */
+
+#define ZLIB_CONST
+
+#include <limits.h>
+
+#include <zlib.h>
+
+#include "il_gunzip.h"
+
+
+/* RFC 1952, section 2.3: header, an empty block, sum and length. */
+#define IL_GZIP_MIN      20
+
+/* For inflateInit2(): gzip and nothing else, with the largest window. */
+#define IL_GZIP_WINDOW   (16 + MAX_WBITS)
+
+
+int
+il_gunzip_size(il_str_t in, size_t *size)
+{
+    const uint8_t  *p;
+
+    if (in.len < IL_GZIP_MIN || in.len > UINT_MAX) {
+        return -1;
+    }
+
+    p = (const uint8_t *) in.data;
+
+    /* ID1, ID2, CM = deflate */
+
+    if (p[0] != 0x1f || p[1] != 0x8b || p[2] != 8) {
+        return -1;
+    }
+
+    p += in.len - 4;
+
+    *size = (size_t) p[0] | (size_t) p[1] << 8 | (size_t) p[2] << 16
+            | (size_t) p[3] << 24;
+
+    return 0;
+}
+
+
+il_gunzip_rc_e
+il_gunzip(il_str_t in, char *out, size_t size)
+{
+    int       rc;
+    Bytef     none;
+    size_t    claimed;
+    z_stream  z;
+
+    if (il_gunzip_size(in, &claimed) != 0 || claimed != size) {
+        return IL_GUNZIP_MALFORMED;
+    }
+
+    memset(&z, 0, sizeof(z));
+
+    rc = inflateInit2(&z, IL_GZIP_WINDOW);
+
+    if (rc != Z_OK) {
+        return IL_GUNZIP_NO_MEMORY;
+    }
+
+    z.next_in = (const Bytef *) in.data;
+    z.avail_in = (uInt) in.len;
+    z.next_out = size == 0 ? &none : (Bytef *) out;
+    z.avail_out = (uInt) size;
+
+    /* All of it at once: zlib needs no window of its own then. */
+
+    rc = inflate(&z, Z_FINISH);
+
+    if (inflateEnd(&z) != Z_OK && rc == Z_STREAM_END) {
+        return IL_GUNZIP_MALFORMED;
+    }
+
+    if (rc == Z_MEM_ERROR) {
+        return IL_GUNZIP_NO_MEMORY;
+    }
+
+    if (rc != Z_STREAM_END || z.avail_in != 0 || z.avail_out != 0) {
+        return IL_GUNZIP_MALFORMED;
+    }
+
+    return IL_GUNZIP_OK;
+}
