@@ -35,6 +35,13 @@ sub ed25519 {
     return $sig;
 }
 
+sub p256 {
+    my ($text) = @_;
+    Interlock::Test::spew("$tmp/signed", $text);
+    return encode_base64(scalar qx(openssl dgst -sha256 -sign \\
+        '$dir/senders/sendgrid.pem' '$tmp/signed'), '');
+}
+
 sub adyen_item {
     my ($psp, $success) = @_;
     my $sig = encode_base64(hmac_sha256("${psp}::M:R:1130:EUR:AUTHORISATION:"
@@ -104,6 +111,9 @@ my %SENDER = (
         'x-gitlab-token' => $i->secret('gitlab')) } ],
     x => [ '{"for_user_id":"1"}', sub { ('x-twitter-webhooks-signature' =>
         'sha256=' . b64256(x => $_[0])) } ],
+    sendgrid => [ "[{\"sg_event_id\":\"sg1\"}]\r\n", sub {
+        ('x-twilio-email-event-webhook-timestamp' => $now,
+        'x-twilio-email-event-webhook-signature' => p256("$now$_[0]")) } ],
     token => [ '{}', sub { ('idempotency-key' => 't-1',
         'x-webhook-token' => $i->secret('token')) } ],
     cloudevents => [ '{}', sub { ('ce-id' => 'A1', 'ce-source' => '/a b',
@@ -118,7 +128,8 @@ my %DONE = (discord => [ 204, '' ],
 # The paths of the configuration are those of the table
 my @paths = sort(Interlock::Test::slurp("$dir/sources.conf")
     =~ m{^location = /in/(\S+)}mg);
-my @backend = qw(paypal sendgrid sns);
+# (these two sign by certificates of their own)
+my @backend = qw(paypal sns);
 is_deeply([ grep { my $p = $_; !grep { $_ eq $p } @backend } @paths ],
     [ sort keys %SENDER ], 'a sender for each sample location');
 
@@ -156,12 +167,12 @@ for my $source (sort keys %SENDER) {
         . ' interlock.payloads p join interlock.jobs j on j.id = p.job_id'
         . " where j.source = '$source'"), sha256_hex($body),
         "$source: of the bytes that were sent")
-        unless grep { $_ eq $source } qw(adyen hubspot meta);
+        unless grep { $_ eq $source } qw(adyen hubspot meta sendgrid);
 
     my $again = post($source, $body, @signed);
     is($again->{status}, $first->{status}, "$source: a repeat, the same code");
     is($again->{body}, $first->{body}, "$source: a repeat, the same text")
-        unless grep { $_ eq $source } qw(hubspot meta);
+        unless grep { $_ eq $source } qw(hubspot meta sendgrid);
     is(jobs($source), 1, "$source: a repeat, no second job");
 }
 
