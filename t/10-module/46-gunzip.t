@@ -40,6 +40,10 @@ my $t = Interlock::Nginx->new(
             client_max_body_size 0; }
         location /dry { $pass $id $verify content=gunzip;
             interlock_dry_run on; }
+        location /split { $verify content=gunzip; interlock_split /items;
+            fastcgi_pass backend;
+            interlock_json \$item /id; interlock_work_key w \$item;
+            interlock_idempotency_key \$item; }
         location /moved { $pass $id $verify content=gunzip;
             interlock_work_key w \$key;
             fastcgi_intercept_errors on; error_page 503 /again; }
@@ -153,6 +157,16 @@ my $first = post('/body', $text, $gzip, @gzip);
 is(post('/body', $text, $gzip, @gzip)->{body}, $first->{body}, 'a repeat');
 my $stored = post('/body', $text, packed($text, -Level => 0), @gzip);
 isnt($stored->{body}, $first->{body}, 'compressed in another way');
+
+# a body of several requests: its elements are those of the inflated body
+my $list = '{"items":[{"id":"one"},{"id":"two"}]}';
+my $split = post('/split', $list, packed($list), @gzip);
+my $seen = ($t->seen)[-1];
+like($seen->{body}, qr/one.*two.*\Q$list\E\z/s, 'split: elements and body')
+    or diag(explain($split));
+is($seen->{params}{CONTENT_LENGTH}, $seen->{length}, 'split: the length');
+is(length($seen->{body}) - $seen->{params}{INTERLOCK_SPLIT}, length $list,
+    'split: the list is before it');
 
 # dry run: told and passed on, unverified
 is(post('/dry', $text, $sum, @gzip)->{status}, 202, 'dry run: passes');
