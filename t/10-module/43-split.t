@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 
 use Digest::SHA qw(hmac_sha256_hex sha256_hex);
+use IO::Compress::Gzip qw(gzip $GzipError);
 use Interlock::Nginx;
 use Test::More;
 
@@ -45,6 +46,13 @@ my $t = Interlock::Nginx->new(
             interlock_work_key w \$type; }
         location /signed { $pass $keys interlock_split "";
             interlock_verify hmac secret=secrets/hmac header=X-Sig; }
+        location /gzip { $pass $keys interlock_split "";
+            interlock_verify hmac secret=secrets/hmac header=X-Sig
+                             content=gunzip; }
+        location /gzipbody { $pass interlock_split "";
+            interlock_verify hmac secret=secrets/hmac header=X-Sig
+                             content=gunzip;
+            interlock_idempotency_key "" body; interlock_work_key w \$id; }
         location /small { $pass $keys interlock_split "";
             client_body_buffer_size 1k; }
         location /file { $pass $keys interlock_split "";
@@ -265,6 +273,27 @@ ok_split('signed', '/signed', $body, $both, 'X-Sig' => $sig);
 is(($t->seen)[0]{params}{INTERLOCK_VERIFIED}, 'hmac', 'is verified');
 is(refused(post('/signed', "$body ", 'X-Sig' => $sig)),
     '401 signature-invalid 0', 'forged');
+
+# of what was inflated the elements are, so that is what the backend gets
+{
+    my $text = '[{"id":1},{"id":2}]';
+    my $sig = hmac_sha256_hex($text, 's3cret');
+    gzip(\$text => \my $packed) or die $GzipError;
+    for my $path ('/gzip', '/gzipbody') {
+        is(post($path, $packed, 'X-Sig' => $sig,
+            'Content-Encoding' => 'gzip')->{status}, 202, "$path: compressed");
+        my ($seen) = $t->seen;
+        is($seen->{params}{CONTENT_LENGTH}, $seen->{length}, "$path: length");
+        is(substr($seen->{body}, $seen->{params}{INTERLOCK_SPLIT}), $text,
+            "$path: inflated");
+        my $e = elements($seen);
+        is(join('|', map { $_->{text} } @$e), '{"id":1}|{"id":2}',
+            "$path: its elements");
+        isnt($e->[0]{idem}, $e->[1]{idem}, "$path: their keys");
+    }
+    is(refused(post('/gzip', $packed, 'X-Sig' => $sig)),
+        '401 signature-invalid 0', 'compressed, and it is not said');
+}
 
 my $before = $t->status;
 my $count = $t->status('/top')->{decisions}{split};
