@@ -242,6 +242,10 @@ ngx_http_interlock_shake_header(ngx_http_request_t *r, const char *name,
 
     *value = il_str(NULL, 0);
 
+    /* nginx says of one that is missing only that it was not found */
+
+    ngx_memzero(&v, sizeof(ngx_http_variable_value_t));
+
     if (ngx_http_interlock_header_count(r, &s) > 1) {
         return NGX_ERROR;
     }
