@@ -15,7 +15,18 @@ use Test::More;
 my $gate = 'interlock zone=z; interlock_kind k; fastcgi_pass backend;'
     . 'interlock_idempotency_key $http_x_id body;';
 
+my $h2 = Interlock::Nginx::free_port();
 my $t = Interlock::Nginx->new(
+    servers => <<"END",
+    server { listen 127.0.0.1:$h2 http2; interlock_tenant demo;
+        location = /h2/slack { interlock_source h2s; $gate
+            interlock_verify slack secret=secrets/text; }
+        location = /h2/discord { interlock_source h2d; $gate
+            interlock_verify discord secret=secrets/discord; }
+        location = /h2/adyen { interlock_source h2a; $gate
+            interlock_verify adyen secret=secrets/adyen; }
+    }
+END
     http => 'interlock_zone zone=z:1m;'
         . "log_format d '\$request_method \$request_uri \$status"
         . " \$interlock_decision \$interlock_reject_reason';",
@@ -327,6 +338,31 @@ for my $n (1 .. 3) {
     my $signed = discord("{\"id\":\"k$n\",\"type\":2}");
     $c->request(POST => '/discord', $signed);
     is($c->response->{status}, 204, "kept alive: discord $n");
+}
+
+# The same over HTTP/2
+sub http2 {
+    my ($path, $opt) = @_;
+    $t->write_file('h2body', $opt->{body});
+    my @h = @{ $opt->{headers} // [] };
+    my @args;
+    while (my ($n, $v) = splice @h, 0, 2) { push @args, '-H', "$n: $v" }
+    open my $out, '-|', 'curl', '-s', '--max-time', 20,
+        '--http2-prior-knowledge', '-w', ' %{http_code}', @args,
+        '--data-binary', '@' . $t->dir . '/h2body',
+        "http://127.0.0.1:$h2$path" or die "curl: $!";
+    local $/;
+    return scalar <$out>;
+}
+
+my $signed_h2 = discord('{"id":"h2","type":2}');
+my $adyen_h2 = adyen('h2', 'X-Backend' => 'body=300000');
+for my $time (qw(first again)) {
+    is(http2('/h2/discord', $signed_h2), ' 204', "HTTP/2, $time: discord");
+    is(http2('/h2/adyen', $adyen_h2), '[accepted] 200',
+        "HTTP/2, $time: adyen");
+    is(http2('/h2/slack', slack($challenge)), '3eZbrw1aBm2rg 200',
+        "HTTP/2, $time: a handshake");
 }
 
 # A dry run answers nothing, and says what it would have
