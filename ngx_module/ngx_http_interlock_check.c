@@ -291,6 +291,17 @@ ngx_http_interlock_check_upstream(ngx_conf_t *cf,
             return NGX_CONF_ERROR;
         }
 
+        if (conf->verify && il_sig_scheme_backend(conf->verify->sig.scheme)
+            && ngx_strcmp(upstreams[i].prefix, "fastcgi") != 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"interlock_verify %V\" in location \"%V\" "
+                               "needs \"fastcgi_pass\" to interlockd, which "
+                               "verifies this scheme",
+                               &conf->verified, &clcf->name);
+            return NGX_CONF_ERROR;
+        }
+
         if (ucf->request_buffering == 0) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "\"%s_request_buffering off\" can not be used "

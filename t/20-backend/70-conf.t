@@ -171,6 +171,8 @@ is($res->{code}, 73, 'a log that cannot be opened');
 # Whom look-ups may call.
 for ([ check_hosts => 'api.example, *.example' => '*.example' ],
     [ check_private => '10.0.0.0/8' => '10.0.0.0/8' ],
+    [ cert_hosts => '*.paypal.com' => '*.paypal.com' ],
+    [ cert_private => '10.0.0.0/8' => '10.0.0.0/8' ],
     [ check_hosts => 'https://api.example' => 'https://api.example' ])
 {
     my ($name, $value, $bad) = @$_;
@@ -182,6 +184,11 @@ for ([ check_hosts => 'api.example, *.example' => '*.example' ],
 spew($conf, "${good}check_ca = $dir/nothing\n");
 like(interlockd('-c', $conf, '-t')->{err}, qr/check_ca .*No such file/,
     'check_ca: a file that is not there');
+spew($conf, "${good}cert_ca = $dir/nothing\n");
+like(interlockd('-c', $conf, '-t')->{err}, qr/cert_ca .*No such file/,
+    'cert_ca: a file that is not there');
+spew($conf, "${good}cert_threads = 0\n");
+is(interlockd('-c', $conf, '-t')->{code}, 78, 'cert_threads: at least one');
 spew($conf, "${good}check_hosts = api.example pay.example:8443\n"
     . "check_private = [::1]:80\ncheck_threads = 0\n");
 is(interlockd('-c', $conf, '-t')->{code}, 0, 'good hosts');

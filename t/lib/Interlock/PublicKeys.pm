@@ -21,10 +21,7 @@ sub new {
 
     mkdir $dir or die "$dir: $!";
     my $self = bless { dir => $dir, n => 0 }, $class;
-    $self->_run('req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', 30,
-        '-subj', '/CN=interlock test CA', '-keyout', $self->file('ca.key'),
-        '-out', $self->file('ca.pem'), '-addext',
-        'keyUsage=critical,keyCertSign');
+    $self->cert('ca', cn => 'interlock test CA', ca => 1);
     return $self;
 }
 
@@ -56,7 +53,7 @@ sub _run {
     die "openssl @args:\n" . $self->text('openssl.log') if $?;
 }
 
-# cert(NAME, names => [DNS names], cn, by => NAME of the issuer, ca => 1,
+# cert(NAME, names => [DNS names], cn, by => NAME of the issuer (ca), ca => 1,
 #     days => [from, to] of now, bits, aia => URL of its issuer)
 sub cert {
     my ($self, $name, %o) = @_;
@@ -84,7 +81,8 @@ sub cert {
         '-out', $self->file("$name.csr"));
     $self->_run('ca', '-batch', '-config', $self->file("$name.cnf"),
         '-extensions', 'x', '-notext',
-        '-cert', $self->file("$by.pem"), '-keyfile', $self->file("$by.key"),
+        $by eq $name ? '-selfsign' : ('-cert', $self->file("$by.pem")),
+        '-keyfile', $self->file("$by.key"),
         '-startdate', $from, '-enddate', $to,
         '-in', $self->file("$name.csr"), '-out', $self->file("$name.pem"));
     return $self->text("$name.pem");
