@@ -68,7 +68,7 @@ il_edge_metric(const char *outcome, size_t n)
 /* ------------------------------------------------------------------- zones */
 
 
-/* With the lock held; NULL if there are too many. */
+/* With the lock held. */
 
 static il_edge_zone_t *
 il_edge_zone(const uint8_t zone[IL_EDGE_ZONE_BYTES])
@@ -161,7 +161,23 @@ il_edge_counts(il_str_t value)
 /* ------------------------------------------------------------------ reader */
 
 
-/* Hands on n records, chained.  What there is no room for is missing. */
+/* What is given up is missing.  The database is to know that it is, so it has
+ * not been told of the zone. */
+
+static void
+il_edge_untold(il_item_t *item)
+{
+    il_edge_record_t  *rec = (il_edge_record_t *) item;
+
+    (void) pthread_mutex_lock(&il_edge.lock);
+    il_edge_zone(rec->zone)->told = 0;
+    (void) pthread_mutex_unlock(&il_edge.lock);
+
+    free(rec);
+}
+
+
+/* Hands on n records, chained. */
 
 static void
 il_edge_queue(il_item_t *first, size_t n)
@@ -176,7 +192,7 @@ il_edge_queue(il_item_t *first, size_t n)
 
     while (first != NULL) {
         next = first->next;
-        free(first);
+        il_edge_untold(first);
         first = next;
     }
 }
@@ -487,7 +503,7 @@ il_edge_fail(il_item_t *item, il_problem_e p)
     (void) p;
 
     il_edge_metric("failed", 1);
-    free(item);
+    il_edge_untold(item);
 }
 
 

@@ -36,7 +36,6 @@ declare
     v_tenant  int[] := array_fill(null::int, array[n]);
     v_match   boolean[] := array_fill(false, array[n]);
     v_new     boolean[] := array_fill(false, array[n]);
-    v_all     boolean[] := array_fill(false, array[n]);
     r         record;
 begin
     perform set_config('synchronous_commit', 'on', true);
@@ -114,10 +113,18 @@ begin
 
     -- Duplicates have the first one's answer.
     for r in
-        select u.ord, coalesce(i.id, j.id) as first
-        from unnest(v_tenant, p_id, p_source, p_idem, p_decision, p_job)
-            with ordinality as u (tenant, id, source, idem, decision, job,
-                ord)
+        insert into interlock.requests (tenant, id, arrived_at, source,
+            idempotency_key, fingerprint, kind, work_key, version, decision,
+            code, job_id, status, first_request)
+        select f.tenant, u.id,
+            interlock.edge_time(u.at, f.arrived_at, v_now), f.source,
+            f.idempotency_key, coalesce(u.fingerprint, f.fingerprint),
+            u.kind, u.work_key, f.version, 'duplicate', f.code, f.job_id,
+            f.status, f.id
+        from unnest(v_tenant, p_id, p_at, p_source, p_idem, p_fingerprint,
+                    p_kind, p_work_key, p_decision, p_job)
+            with ordinality as u (tenant, id, at, source, idem, fingerprint,
+                kind, work_key, decision, job, ord)
         left join lateral (
             select x.request_id from interlock.idempotency x
             where x.tenant = u.tenant and x.source = u.source
@@ -131,30 +138,20 @@ begin
             limit 1) i on true
         left join lateral (
             select q.id from interlock.requests q
-            where q.tenant = u.tenant and q.id = u.job
+            where q.tenant = u.tenant and q.id = u.job and i.id is null
                 and q.source = u.source and q.idempotency_key = u.idem
                 and q.code < 400 and q.decision <> 'duplicate'
             limit 1) j on true
+        cross join lateral (
+            select q.* from interlock.requests q
+            where q.tenant = u.tenant and q.id = coalesce(i.id, j.id)
+            limit 1) f
         where u.decision = 'duplicate' and u.id is not null
+        order by u.ord
+        on conflict do nothing
+        returning id
     loop
-        v_all[r.ord] := r.first is not null;
-        if r.first is null then
-            continue;
-        end if;
-
-        insert into interlock.requests (tenant, id, arrived_at, source,
-            idempotency_key, fingerprint, kind, work_key, version, decision,
-            code, job_id, status, first_request)
-        select f.tenant, p_id[r.ord],
-            interlock.edge_time(p_at[r.ord], f.arrived_at, v_now),
-            f.source, f.idempotency_key,
-            coalesce(p_fingerprint[r.ord], f.fingerprint), p_kind[r.ord],
-            p_work_key[r.ord], f.version, 'duplicate', f.code, f.job_id,
-            f.status, f.id
-        from interlock.requests f
-        where f.tenant = v_tenant[r.ord] and f.id = r.first
-        on conflict do nothing;
-        v_new[r.ord] := found;
+        v_new[array_position(p_id, r.id)] := true;
     end loop;
 
     perform interlock.edge_zones_count(p_zone, p_seq, v_new, v_now);
@@ -163,10 +160,12 @@ begin
     select u.ord::int,
         case when u.id is null then 'seen'
              when u.new then 'recorded'
-             when u.match or u.dup then 'known'
+             when exists (select from interlock.requests q
+                          where q.tenant = u.tenant and q.id = u.id)
+             then 'known'
              else 'unmatched' end
-    from unnest(p_id, v_new, v_match, v_all)
-        with ordinality as u (id, new, match, dup, ord);
+    from unnest(v_tenant, p_id, v_new)
+        with ordinality as u (tenant, id, new, ord);
 end
 $$;
 

@@ -17,7 +17,8 @@ use Time::HiRes qw(time);
 
 use Interlock::Test;
 
-my $i = Interlock::Test->instance(nginx_server => <<'END');
+my $i = Interlock::Test->instance(conf => [ 'queue_max = 50' ],
+    nginx_server => <<'END');
         location = /in/press {
             interlock zone=interlock;
             interlock_tenant demo;
@@ -213,12 +214,21 @@ my $from = zone()->{answered_alone};
 $i->wait_for(sub { my ($r, $m) = told(); $r + $m == $from + 1 }, 15,
     'all of it is settled');
 my ($received, $missing) = told();
-kill 'STOP', $i->pid('keeper.postgres');
-kill 'INT', $i->pid('postgres');
-$i->wait_for(sub { !eval { $i->psql('select 1'); 1 } }, 15,
-    'the database is away');
-is($repeat->()->{status}, 202, 'nginx does not need it') for 1 .. 20;
-kill 'CONT', $i->pid('keeper.postgres');
+sub without_database {
+    my ($what) = @_;
+    kill 'STOP', $i->pid('keeper.postgres');
+    kill 'INT', $i->pid('postgres');
+    $i->wait_for(sub { !eval { $i->psql('select 1'); 1 } }, 15,
+        'the database is away');
+    $what->();
+    kill 'CONT', $i->pid('keeper.postgres');
+    $i->wait_for(sub { $i->http(GET => '/readyz')->{status} == 200 }, 20,
+        'the database is back');
+}
+
+without_database(sub {
+    is($repeat->()->{status}, 202, 'nginx does not need it') for 1 .. 20;
+});
 $i->wait_for(sub { ((told())[0] // 0) == $received + 20 }, 15,
     'what was told meanwhile is on record');
 
@@ -227,6 +237,20 @@ $i->psql("select pg_terminate_backend(pid) from pg_stat_activity
 $repeat->() for 1 .. 5;
 $i->wait_for(sub { my ($r, $m) = told(); $r == $received + 25 }, 10,
     'a lost connection loses nothing');
+
+
+# --- more than there is room for -------------------------------------------
+
+without_database(sub {
+    is($repeat->()->{status}, 202, 'a long line') for 1 .. 200;
+});
+my $dropped = 'interlock_edge_audit_datagrams_total{outcome="dropped"}';
+cmp_ok($i->metrics->{$dropped} // 0, '>', 0, 'is cut off');
+$i->wait_for(sub { my ($r, $m) = told();
+    defined $r && $r + $m == zone()->{answered_alone} + 1 }, 20,
+    'what was cut off is missing, without another line');
+($received, $missing) = told();
+cmp_ok($missing, '>', 3, 'and counted');
 
 
 # --- an orderly end --------------------------------------------------------
