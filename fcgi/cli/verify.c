@@ -2,10 +2,6 @@
  * verify.c: says what the edge would say about a webhook's signature, and
  * why, for people whose signatures fail.  The check itself is il_sig_verify,
  * the same that the module calls.
- *
- * When no secret fits, a few usual mistakes are tried: each is a change of
- * the request under which the signature would have fitted.  That tells
- * nothing to anybody who does not have the secret file.
  */
 
 #include <stdlib.h>
@@ -19,7 +15,6 @@
 #include "il_time.h"
 #include "verify.h"
 
-#define IL_VERIFY_BODY_MAX    (64 * 1024 * 1024)
 #define IL_VERIFY_SECRET_MAX  65536
 
 
@@ -36,6 +31,7 @@ typedef struct {
     const char  *cert;
     const char  *ca;
     const char  *cert_hosts;
+    int          gunzip;            /* content=gunzip */
 } il_verify_opts_t;
 
 
@@ -86,6 +82,7 @@ const il_cmd_t  il_cmd_verify = {
 typedef struct {
     const il_list_t  *headers;
     il_verify_pk_t    pk;
+    il_str_t          came;         /* the body, before it was inflated */
     il_list_t         memory;       /* freed when the command ends */
 } il_verify_ctx_t;
 
@@ -218,6 +215,17 @@ il_verify_arg(il_sig_conf_t *conf, il_verify_opts_t *o, const char *arg)
         return 0;
     }
 
+    if (il_str_eq(name, il_cstr("content"))) {
+        o->gunzip = strcmp(eq + 1, "gunzip") == 0;
+
+        if (!o->gunzip && strcmp(eq + 1, "raw") != 0) {
+            il_err("verify: content= is raw or gunzip, not %s", eq + 1);
+            return EX_USAGE;
+        }
+
+        return 0;
+    }
+
     if (il_verify_ignores(name)) {
         return 0;
     }
@@ -281,7 +289,7 @@ il_verify_conf(il_sig_conf_t *conf, il_verify_opts_t *o,
 }
 
 
-static int
+int
 il_verify_fits(const il_sig_conf_t *conf, const il_sig_request_t *req)
 {
     il_sig_why_e      why;
@@ -297,150 +305,6 @@ il_verify_fits(const il_sig_conf_t *conf, const il_sig_request_t *req)
 }
 
 
-/* The URL with another end or beginning; a hint, or NULL.  b is scratch. */
-static const char *
-il_verify_hint_url(const il_sig_conf_t *conf, const il_sig_request_t *req,
-    il_buf_t *b)
-{
-    size_t            n;
-    const char       *query;
-    il_str_t          url;
-    il_sig_request_t  r;
-
-    r = *req;
-    url = req->url;
-    query = memchr(url.data, '?', url.len);
-    n = query == NULL ? url.len : (size_t) (query - url.data);
-
-    if (n > 8 && strncasecmp(url.data, "https://", 8) == 0) {
-        b->len = 0;
-        il_buf_puts(b, "http://");
-        il_buf_add(b, url.data + 8, url.len - 8);
-        r.url = il_buf_str(b);
-
-        if (il_verify_fits(conf, &r)) {
-            return "it fits the URL with http for https";
-        }
-
-    } else if (n > 7 && strncasecmp(url.data, "http://", 7) == 0) {
-        b->len = 0;
-        il_buf_puts(b, "https://");
-        il_buf_add(b, url.data + 7, url.len - 7);
-        r.url = il_buf_str(b);
-
-        if (il_verify_fits(conf, &r)) {
-            return "it fits the URL with https for http: TLS ends before"
-                   " nginx, which needs url= to know";
-        }
-    }
-
-    b->len = 0;
-
-    if (n != 0 && url.data[n - 1] == '/') {
-        il_buf_add(b, url.data, n - 1);
-    } else {
-        il_buf_add(b, url.data, n);
-        il_buf_puts(b, "/");
-    }
-
-    il_buf_add(b, url.data + n, url.len - n);
-    r.url = il_buf_str(b);
-
-    if (il_verify_fits(conf, &r)) {
-        return "it fits the URL with a slash more or less at its end";
-    }
-
-    if (query != NULL) {
-        r.url = il_str(url.data, n);
-
-        if (il_verify_fits(conf, &r)) {
-            return "it fits the URL without its query";
-        }
-    }
-
-    return NULL;
-}
-
-
-/* Tries usual mistakes; a hint, or NULL. */
-static const char *
-il_verify_hint(const il_sig_conf_t *conf, const il_sig_request_t *req)
-{
-    size_t             i, n;
-    il_buf_t           b;
-    const char        *hint;
-    il_sig_request_t   r;
-
-    r = *req;
-    memset(&b, 0, sizeof(b));
-    hint = il_sig_scheme_url(conf->scheme) ? il_verify_hint_url(conf, req, &b)
-                                           : NULL;
-
-    if (hint != NULL) {
-        goto done;
-    }
-
-    if (r.body.len != 0 && r.body.data[r.body.len - 1] == '\n') {
-        r.body.len--;
-
-        if (il_verify_fits(conf, &r)) {
-            hint = "it fits the body without its last newline: the file was"
-                   " saved with one that was not sent";
-            goto done;
-        }
-
-        if (r.body.len != 0 && r.body.data[r.body.len - 1] == '\r') {
-            r.body.len--;
-
-            if (il_verify_fits(conf, &r)) {
-                hint = "it fits the body without its last CR LF";
-                goto done;
-            }
-        }
-    }
-
-    b.len = 0;
-    il_buf_add(&b, req->body.data, req->body.len);
-    il_buf_add(&b, "\n", 1);
-    r.body = il_buf_str(&b);
-
-    if (il_verify_fits(conf, &r)) {
-        hint = "it fits the body with a newline behind: the last one was lost"
-               " on the way";
-        goto done;
-    }
-
-    b.len = 0;
-
-    for (i = 0, n = req->body.len; i < n; i++) {
-        if (req->body.data[i] != '\r') {
-            il_buf_add(&b, req->body.data + i, 1);
-        }
-    }
-
-    r.body = il_buf_str(&b);
-
-    if (b.len != n && il_verify_fits(conf, &r)) {
-        hint = "it fits the body with LF for CR LF";
-        goto done;
-    }
-
-    if (n >= 3 && memcmp(req->body.data, "\xef\xbb\xbf", 3) == 0) {
-        r.body = il_str(req->body.data + 3, n - 3);
-
-        if (il_verify_fits(conf, &r)) {
-            hint = "it fits the body without its byte order mark";
-        }
-    }
-
-done:
-
-    il_buf_free(&b);
-
-    return hint;
-}
-
-
 static const char *
 il_verify_advice(const il_sig_conf_t *conf, const il_sig_request_t *req,
     il_sig_why_e why)
@@ -450,7 +314,8 @@ il_verify_advice(const il_sig_conf_t *conf, const il_sig_request_t *req,
     switch (why) {
 
     case IL_SIG_WHY_MISMATCH:
-        hint = il_verify_hint(conf, req);
+        hint = il_verify_hint(conf, req,
+                              ((il_verify_ctx_t *) req->ctx)->came);
 
         return hint != NULL ? hint
                : "another secret, or the body is not byte for byte what was"
@@ -546,6 +411,48 @@ il_verify_check_headers(const il_list_t *headers)
 }
 
 
+/* What the signature is over: with content=gunzip what the body inflates to,
+ * if it came as gzip.  0 or the exit code. */
+static int
+il_verify_content(const il_verify_opts_t *o, il_verify_ctx_t *ctx,
+    il_sig_request_t *req, il_buf_t *inflated)
+{
+    size_t    count;
+    il_str_t  encoding;
+
+    ctx->came = req->body;
+    encoding = il_verify_header(ctx, "content-encoding", &count);
+
+    if (!o->gunzip || encoding.len == 0
+        || (encoding.len == 8
+            && strncasecmp(encoding.data, "identity", 8) == 0))
+    {
+        return 0;
+    }
+
+    if (count != 1
+        || !((encoding.len == 4
+              && strncasecmp(encoding.data, "gzip", 4) == 0)
+             || (encoding.len == 6
+                 && strncasecmp(encoding.data, "x-gzip", 6) == 0)))
+    {
+        il_err("verify: with content=gunzip the edge answers 415"
+               " encoding-unsupported to this Content-Encoding");
+        return IL_EXIT_NO;
+    }
+
+    if (il_verify_gunzip(req->body, inflated) != 0) {
+        il_err("verify: the body is not one piece of gzip: the edge answers"
+               " 400 bad-request");
+        return IL_EXIT_NO;
+    }
+
+    req->body = il_buf_str(inflated);
+
+    return 0;
+}
+
+
 /* What is found, and said.  Returns the exit code. */
 static int
 il_verify_tell(const il_verify_opts_t *o, const il_sig_conf_t *conf,
@@ -588,7 +495,7 @@ static int
 il_verify(void *opts, const il_args_t *args)
 {
     int                rc;
-    il_buf_t           body;
+    il_buf_t           body, inflated;
     il_sig_conf_t      conf;
     il_verify_ctx_t    ctx;
     il_sig_request_t   req;
@@ -598,6 +505,7 @@ il_verify(void *opts, const il_args_t *args)
     memset(&ctx, 0, sizeof(ctx));
     ctx.headers = &o->headers;
     memset(&body, 0, sizeof(body));
+    memset(&inflated, 0, sizeof(inflated));
     memset(&conf, 0, sizeof(conf));
     memset(&req, 0, sizeof(req));
     rc = il_verify_check_headers(&o->headers);
@@ -622,12 +530,17 @@ il_verify(void *opts, const il_args_t *args)
         req.url = il_cstr(o->url == NULL ? "" : o->url);
         req.body = il_buf_str(&body);
 
+        rc = il_verify_content(o, &ctx, &req, &inflated);
+    }
+
+    if (rc == 0) {
         rc = il_verify_tell(o, &conf, &req, &ctx);
     }
 
     il_sig_conf_wipe(&conf);
     il_pk_key_free(ctx.pk.key);
     il_names_free(&ctx.memory);
+    il_buf_free(&inflated);
     il_buf_free(&body);
 
     return il_out_end(rc);

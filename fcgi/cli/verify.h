@@ -28,4 +28,18 @@ int il_verify_pk(il_verify_pk_t *v, const il_sig_conf_t *conf,
 int il_verify_pk_fits(const il_verify_pk_t *v, const il_sig_conf_t *conf,
     const il_sig_request_t *req);
 
+#define IL_VERIFY_BODY_MAX  (64 * 1024 * 1024)
+
+/* 1 if the request is valid; req->ctx is that of the command's request. */
+int il_verify_fits(const il_sig_conf_t *conf, const il_sig_request_t *req);
+
+/* The usual mistake under which the request would be valid, or NULL.  came is
+ * the body as it came, if req->body is what it inflates to. */
+const char *il_verify_hint(const il_sig_conf_t *conf,
+    const il_sig_request_t *req, il_str_t came);
+
+/* Inflates gzip data to out, which is replaced.  0, or -1 (not one piece of
+ * gzip, or more than IL_VERIFY_BODY_MAX). */
+int il_verify_gunzip(il_str_t in, il_buf_t *out) IL_MUST_CHECK;
+
 #endif /* IL_CLI_VERIFY_H */

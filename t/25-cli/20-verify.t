@@ -8,6 +8,7 @@ use lib "$FindBin::Bin/../lib";
 
 use Digest::SHA qw(hmac_sha1_hex hmac_sha256 hmac_sha256_hex);
 use File::Temp qw(tempdir);
+use IO::Compress::Gzip qw(gzip);
 use JSON::PP;
 use MIME::Base64 qw(encode_base64);
 use Test::More;
@@ -240,6 +241,33 @@ for my $scheme (sort keys %schemes) {
 
     invalid(verify('s', '{}', '--scheme', 'mailgun'), qr/lacks a signature/,
         'a body without a signature');
+}
+
+# compressed bodies: some sign what they inflate to, some the bytes
+
+{
+    my $text = '{"a":1}';
+    gzip(\$text => \my $gzip);
+    my @args = ('--scheme', 'meta', '--header', 'X-Hub-Signature-256: sha256='
+        . hmac_sha256_hex($text, 's'));
+    my @gzip = ('--header', 'Content-Encoding: gzip');
+    valid(verify('s', $gzip, @args, @gzip, 'content=gunzip'),
+        'what the body inflates to');
+    valid(verify('s', $text, @args, 'content=gunzip'), 'a plain one there');
+    invalid(verify('s', $gzip, @args, @gzip), qr/needs content=gunzip/,
+        'a compressed body as it came');
+    invalid(verify('s', $gzip, '--scheme', 'meta', @gzip, 'content=gunzip',
+        '--header', 'X-Hub-Signature-256: sha256='
+        . hmac_sha256_hex($gzip, 's')), qr/without content=gunzip/,
+        'one that was signed as it came');
+    my $r = verify('s', "$gzip ", @args, @gzip, 'content=gunzip');
+    is($r->{code}, 1, 'something behind it');
+    like($r->{err}, qr/400 bad-request/, 'what the edge says');
+    $r = verify('s', $gzip, @args, '--header', 'Content-Encoding: br',
+        'content=gunzip');
+    is($r->{code}, 1, 'another encoding');
+    like($r->{err}, qr/415 encoding-unsupported/, 'what the edge says to it');
+    is(verify('s', $text, @args, 'content=br')->{code}, 64, 'no such content');
 }
 
 # how the secret file is written
