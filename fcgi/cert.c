@@ -67,11 +67,10 @@ il_cert_get(const il_cert_rules_t *rules, il_str_t url, const il_url_t *parsed,
 
     if (call->status < 200 || call->status > 299) {
 
-        /* there is no such thing there: the sender made it up */
+        /* there is no such thing there: the sender made it up; what is
+         * refused for another reason may be there later */
 
-        if (call->status >= 400 && call->status < 500
-            && call->status != 408 && call->status != 429)
-        {
+        if (call->status == 404 || call->status == 410) {
             *rc = IL_PK_INVALID;
         }
 

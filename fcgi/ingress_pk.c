@@ -368,6 +368,13 @@ il_ingress_pk(il_req_t *r, void (*next)(il_req_t *r))
         return;
     }
 
+    why = il_pk_missing();
+
+    if (why != NULL) {
+        il_ingress_pk_refuse(op, IL_PK_UNAVAILABLE, why);
+        return;
+    }
+
     why = il_sig_pk_read(&op->conf, &op->req, &op->pk);
 
     if (why != NULL) {

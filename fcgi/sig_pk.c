@@ -33,6 +33,13 @@ struct il_pk_chain_s {
 };
 
 
+const char *
+il_pk_missing(void)
+{
+    return NULL;
+}
+
+
 il_pk_key_t *
 il_pk_key_ref(il_pk_key_t *key)
 {
@@ -504,6 +511,13 @@ il_pk_chain_verify(il_pk_chain_t *chain, const il_sig_scheme_t *scheme,
 
 
 static const char  il_pk_without[] = "this program was built without OpenSSL";
+
+
+const char *
+il_pk_missing(void)
+{
+    return il_pk_without;
+}
 
 
 il_pk_key_t *

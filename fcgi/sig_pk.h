@@ -21,6 +21,9 @@ typedef enum {
     IL_PK_UNAVAILABLE         /* 503: it cannot be told now */
 } il_pk_rc_e;
 
+/* NULL, or why this program can verify nothing. */
+const char *il_pk_missing(void);
+
 /* A public key that is trusted to sign for a scheme; counted. */
 typedef struct il_pk_key_s  il_pk_key_t;
 

@@ -98,6 +98,13 @@ il_verify_pk(il_verify_pk_t *v, const il_sig_conf_t *conf,
 
     *fit = 0;
     *sig = IL_SIG_INVALID;
+    *why = il_pk_missing();
+
+    if (*why != NULL) {
+        il_err("verify: %s", *why);
+        return EX_UNAVAILABLE;
+    }
+
     *why = il_sig_pk_read(conf, req, &pk);
 
     if (*why != NULL) {
