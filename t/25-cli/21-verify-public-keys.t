@@ -135,6 +135,83 @@ valid(verify(sns => $topic, $late, @cert, @trust, '--at', $then),
 invalid(verify(sns => $topic, message($url), @cert, @trust, '--at',
     time + 400 * 86400), qr/expired/, 'and later than its certificate');
 
+# Published: aws/aws-php-sns-message-validator, tests/FunctionalValidationsTest
+# .php; real messages and the certificate of then, which stands for its issuer
+# here, because Amazon does not send that along.
+Interlock::Test::spew("$tmp/amazon.pem", <<'END');
+-----BEGIN CERTIFICATE-----
+MIIF1zCCBL+gAwIBAgIQB9pYWG3Mi7xej22g9pobJTANBgkqhkiG9w0BAQsFADBG
+MQswCQYDVQQGEwJVUzEPMA0GA1UEChMGQW1hem9uMRUwEwYDVQQLEwxTZXJ2ZXIg
+Q0EgMUIxDzANBgNVBAMTBkFtYXpvbjAeFw0yMTA5MDcwMDAwMDBaFw0yMjA4MTcy
+MzU5NTlaMBwxGjAYBgNVBAMTEXNucy5hbWF6b25hd3MuY29tMIIBIjANBgkqhkiG
+9w0BAQEFAAOCAQ8AMIIBCgKCAQEAutFqueT3XgP13udzxE6UpbdjOtVO5DwoMpSM
+iDNMnGzF1TYH5/R2LPUOBeTB0SkKnR4kpNcUZhicpGD4aKciz/GEZ6wu65xncfT9
+H/KBOQwoXYTuClHwp6fYpGzcGFaFoEYMnijL/o4qmTSd+ukglQUgKpsDw4ofw6rU
+m2CttJo+GQSNQ9NfGR1h/0J+zsApkeSYrXRx5wNlu87z8os1C/6PBrUHwt3xXeaf
+Xzfwut8aRRYsS8BySOA9DAgLfNHlfdQCjKPXKrG/ussgReyWD6n/HH+j7Uha3xos
+TzQqJifcxlTq6MxWdPR6fDaJNvqw6DOE7UjUNxHguXHlVfxhlQIDAQABo4IC6TCC
+AuUwHwYDVR0jBBgwFoAUWaRmBlKge5WSPKOUByeWdFv5PdAwHQYDVR0OBBYEFAqz
+C+vyouneE7mWWLbi9i0UsWUbMBwGA1UdEQQVMBOCEXNucy5hbWF6b25hd3MuY29t
+MA4GA1UdDwEB/wQEAwIFoDAdBgNVHSUEFjAUBggrBgEFBQcDAQYIKwYBBQUHAwIw
+OwYDVR0fBDQwMjAwoC6gLIYqaHR0cDovL2NybC5zY2ExYi5hbWF6b250cnVzdC5j
+b20vc2NhMWIuY3JsMBMGA1UdIAQMMAowCAYGZ4EMAQIBMHUGCCsGAQUFBwEBBGkw
+ZzAtBggrBgEFBQcwAYYhaHR0cDovL29jc3Auc2NhMWIuYW1hem9udHJ1c3QuY29t
+MDYGCCsGAQUFBzAChipodHRwOi8vY3J0LnNjYTFiLmFtYXpvbnRydXN0LmNvbS9z
+Y2ExYi5jcnQwDAYDVR0TAQH/BAIwADCCAX0GCisGAQQB1nkCBAIEggFtBIIBaQFn
+AHYAKXm+8J45OSHwVnOfY6V35b5XfZxgCvj5TV0mXCVdx4QAAAF7vfDVkQAABAMA
+RzBFAiEA2XfHuy36aqRFiaL8c3md2mH451go8707+fRE0pEdSRACIE/g5FXTUXUZ
+PFcmOhm9TZ+uMY1i4CIQ/CKVWln6C3t+AHYAUaOw9f0BeZxWbbg3eI8MpHrMGyfL
+956IQpoN/tSLBeUAAAF7vfDVjAAABAMARzBFAiBF1MhhFP0+FQt3daDFfMYoWwnr
+muTInrjNpwfzlvQBugIhAPYadFzr+LaxSJoiZEbEHBvTts7bT0M3eCQONA2O7w6n
+AHUAQcjKsd8iRkoQxqE6CUKHXk4xixsD6+tLx2jwkGKWBvYAAAF7vfDVdAAABAMA
+RjBEAiAtPapmFAuA71ih4NoSd5hJelzAltNQpxDMcDfDyHyU8gIgWxmaa6+2KbBu
+9xdv379zvnJACFR7jc+4asl08Dn4aagwDQYJKoZIhvcNAQELBQADggEBAA54QX0u
+oFWXfMmv02CGZv4NWo5TapyeeixQ2kKpZHRdVZjxZrw+hoF6HD7P3kGjH8ztyJll
+tDxB0qgMltbPhQdScwhA6iTgoaBYqEUC/VHKd4PmmPT6yIsM36NBZVmkGlzl5uNo
+/dBgBaG0SsVJnhr5zro3c2quC7n6fVGEZhf/UgQwRnnvThnvbNKguglDMq4uEqv8
+njKyleht+glkcmXO0m9qLKt6BOS0amy6U2GlAwRn0Wx02ndJtnRCSC6kPuRWK/SQ
+FEjB7gCK4hdKaAOuWdZpI55vF6ifOeM8toC3g7ofO8qLTnJupAG+ZitY5J3cvHWr
+HqOUdKigPDHYLRo=
+-----END CERTIFICATE-----
+END
+my @amazon = map { ($_, "$tmp/amazon.pem") } '--cert', '--ca';
+my $of = 'arn:aws:sns:us-east-2:295079676684:publish-and-verify-';
+for ([ '792cda85-518f-5dd3-9163-81d851212f3a',
+        '892f85fe-4836-424d-8188-ab85bef0f362', '2022-07-28T21:23:58.317Z',
+        undef, 1, 'ghtf+deOBAzHJJZ6s6CdRLfTQAlcGzq9naoFM1wi0CJiq//uVRuZnamrkWN'
+        . 'F0fhouMFvuLVRwcz8PZLUMSfnmd5VpdTKpTyiKmy1qJAZXma0w+yi7G+I33hD1Jyk1Nb'
+        . 'ym2n0kqp3fVu2aoooiN2ZeLAT2bH0/BtjLSfN1yAOKNoprco4qV9gGUZinXJdj9a1YdN'
+        . 'hDR2jKi33ldlsVtEXAtiaDklGEk7DgRKX38GerBPiLg3FdtgY6KC7cdeGpU/dGK+4hjc'
+        . '83Ive1HoFkAwqhpgInM2sMytBosoiXfCmOKmU4xeGD0gHDNZTlJUJQDlzw8Eag0H9f/5'
+        . 'zXF9d3uy0YQ==' ],
+    [ '4504e649-d933-5aa9-8199-bd14ccf05f0b',
+        '530b26da-0687-4fe4-9f71-780bad3181e2', '2022-07-28T22:53:55.086Z',
+        'Hello world', 2, 'cETcSvmmkt+My05qCLKexyl0+RyG83mSryKPqTfS+tYcxDJWVcj'
+        . 'PJAr+qdpElzVaBl1aTGYVWMY64i9JqZ/JES8pylNj8LGvdhuNQKO59/WCoIimZAsNhn0'
+        . 'xEgOeeDU+W/0BU4sdpCGMNjo0S/FuIiWaRe4E0YWRVrxeQevaQ70euDdfWgd5v1eCKQz'
+        . '8b367b9XBmMztL/CWUFI6YaKK/MV21eyvJe3Y7CtVYiOKEYiAZnAEkynK7gUGO5TsgDj'
+        . 'GNYhj6U3xYsWgI03bmioSl7kdFSUj+AZ7ugas5fghqxgoDsdfqsjMYKRm5KKHQWsgzI6'
+        . '19yIzpNKUiSMHxdZXpQ==' ])
+{
+    my ($id, $name, $at, $subject, $version, $signature) = @$_;
+    my %m = (Type => 'Notification', MessageId => $id, TopicArn => "$of$name",
+        Message => 'Hello world', Timestamp => $at,
+        SignatureVersion => "$version", Signature => $signature,
+        SigningCertURL => 'https://sns.us-east-2.amazonaws.com/SimpleNotific'
+            . 'ationService-7ff5318490ec183fbaddaa2a969abfda.pem',
+        defined $subject ? (Subject => $subject) : ());
+    my @then = (@amazon, '--at', $at);
+    valid(verify(sns => "$of*", encode_json(\%m), @then),
+        "Amazon's own message, version $version");
+    invalid(verify(sns => "$of*", encode_json({ %m, Subject => 'x' }), @then),
+        qr/does not fit/, 'with another subject');
+    invalid(verify(sns => "$of*", encode_json({ %m, SignatureVersion =>
+        $version == 1 ? '2' : '1' }), @then), qr/does not fit/,
+        'by another digest');
+    invalid(verify(sns => "$of*", encode_json(\%m), @amazon, '--at',
+        '2022-08-18T00:00:00Z'), qr/expired/, 'when the certificate had ended');
+}
+
 # and one that is fetched; the server is openssl's own
 
 $pk->cert('server', names => ['localhost']);
