@@ -118,6 +118,25 @@ my $again = press('press-two', 'a', { key => 'mine' });
 is($again->{body}, $two->{body}, 'the key of the second press has its answer');
 is($again->{headers}{'idempotency-replayed'}, 'true', 'as a replay');
 
+# what nginx said by itself is put on record, and outlives it
+$i->wait_for(sub { $i->psql("select count(*) from interlock.requests"
+    . " where work_key = 'press:a' and idempotency_key = 'mine'") == 2 }, 10,
+    'what nginx answered to be on record');
+is($i->psql("select decision, reason, job_id = '$one->{json}{job_id}'"
+    . " from interlock.requests where work_key = 'press:a'"
+    . " and idempotency_key = 'mine' order by arrived_at, decision desc"),
+    "skipped|same_work|t\nduplicate||t", 'the second press, and its repeat');
+my $nginx = $i->nginx_pid;
+kill TERM => $nginx;
+$i->wait_for(sub { my $pid = eval { $i->nginx_pid };
+    $pid && $pid != $nginx && eval { $i->http(GET => '/readyz', {})->{status}
+    == 200 } }, 30, 'another nginx');
+is(coalesced(), 0, 'an nginx that knows nothing');
+$again = press('press-two', 'a', { key => 'mine' });
+is($again->{body}, $two->{body}, 'the key has its answer from the database');
+is($again->{headers}{'idempotency-replayed'}, 'true', 'as a replay, too');
+is(coalesced(), 0, 'and not from nginx');
+
 
 # where each request is to be heard
 
@@ -128,7 +147,7 @@ for my $kind (qw(press-allow press-latest press-all)) {
 }
 is(jobs('press-allow'), 3, 'allow: three jobs');
 press('press-same', 'c') for 1, 2;
-is(coalesced(), 2, 'buffer_one with return: the same work is held');
+is(coalesced(), 1, 'buffer_one with return: the same work is held');
 is(press('press-same', 'c', { body => { page => 2 } })->{json}{decision},
     'buffered', 'another content waits');
 is(press('press-same', 'c')->{json}{decision}, 'buffered',

@@ -224,7 +224,7 @@ sub another_backend {
     my $socket = "$self->{dir}/$name.sock";
     unlink $socket;
     my @args = ('-c', "$self->{dir}/interlockd.conf", "--listen=$socket",
-        '--pid=', "--log=$self->{dir}/log/$name.log",
+        '--pid=', '--edge_socket=', "--log=$self->{dir}/log/$name.log",
         map { "--$_=$set{$_}" } sort keys %set);
     my $program = $ENV{INTERLOCKD} // "$self->{build}/interlockd";
     my $pid = fork() // die "fork: $!";
