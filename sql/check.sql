@@ -403,6 +403,7 @@ union all
 select 'redriven by no plan', format('%s/%s', a.tenant, a.id)
 from interlock.actions a
 where a.what = 'redrive'
+    and a.at > clock_timestamp() - interlock.retain('slots')
     and not exists (
         select from interlock.redrive_jobs r
         where r.tenant = a.tenant and r.job_id = a.target::uuid
@@ -527,7 +528,8 @@ where c.subject = 'job'
          or j.waits_on is distinct from 'result check'
          or j.work_key <> c.work_key)
 
--- G10: every slot is accounted for, once
+-- G10: every slot is accounted for, once; those that prune may have taken are
+-- not looked for
 union all
 select 'slots of a schedule are not accounted for',
     format('%s/%s: %s of %s', s.tenant, s.name, x.seen, x.want)
@@ -535,20 +537,28 @@ from interlock.schedules s
 join interlock.schedule_versions v on v.tenant = s.tenant
     and v.name = s.name and v.version = s.version
 cross join lateral (
+    select greatest(s.since, clock_timestamp() - interlock.retain('slots')
+        + interval '1 day') as at) f
+cross join lateral (
     select (select count(distinct y.at)
             from (select l.slot_at as at from interlock.slots l
                   where l.tenant = s.tenant and l.schedule = s.name
                       and l.version = s.version and l.slot_at <= s.scanned_to
-                      and l.slot_at > s.since
+                      and l.slot_at > f.at
                   union all
                   select k.to_at from interlock.schedule_skips k
                   where k.tenant = s.tenant and k.schedule = s.name
-                      and k.version = s.version and k.slots = 1) y)
-        + coalesce((select sum(k.slots) from interlock.schedule_skips k
+                      and k.version = s.version and k.slots = 1
+                      and k.to_at > f.at) y)
+        + coalesce((select sum(case when k.from_at > f.at then k.slots
+                            else interlock.cron_count(v.masks, v.zone, f.at,
+                                k.to_at, v.gap, v.fold) end)
+                    from interlock.schedule_skips k
                     where k.tenant = s.tenant and k.schedule = s.name
-                        and k.version = s.version and k.slots > 1), 0)
+                        and k.version = s.version and k.slots > 1
+                        and k.to_at > f.at), 0)
         as seen,
-        interlock.cron_count(v.masks, v.zone, greatest(s.since,
+        interlock.cron_count(v.masks, v.zone, greatest(f.at,
             v.start_at - interval '1 microsecond'), least(s.scanned_to,
             v.end_at - interval '1 microsecond'), v.gap, v.fold) as want) x
 where x.seen <> x.want

@@ -167,6 +167,9 @@ begin
     end if;
 
     v_all := (interlock.redrive_filter(p.filter)).succeeded_since;
+    update interlock.redrive_plans x
+    set prune_at = clock_timestamp() + interlock.retain('slots')
+    where x.tenant = p_tenant and x.id = p_plan;
 
     select array_agg(x.n order by x.n), array_agg(x.job_id order by x.n)
     into v_n, v_id

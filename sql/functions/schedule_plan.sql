@@ -1,12 +1,14 @@
 -- schedule_plan.sql: works of a schedule that somebody wants beside its
 -- slots; helpers of schedule_run, schedule_backfill and slot_rerun.
 
--- date_works(v, date, subjects): the works of a business date: one for each
--- subject, or one for each slot of it too if slots have keys of their own.
+-- date_works(v, date, subjects, max): the works of a business date: one for
+-- each subject, or one for each slot of it too if slots have keys of their
+-- own; in that order, and not many more than max are looked at.
 -- slot_at is null if the date has no slot; timed schedules then have no work
 -- of it.  subjects null: all.  Locks: none.
 create or replace function interlock.date_works(
-    v interlock.schedule_versions, p_date date, p_subjects text[])
+    v interlock.schedule_versions, p_date date, p_subjects text[],
+    p_max int default null)
 returns table (slot_at timestamptz, subject text, work_key text)
 language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
@@ -16,23 +18,89 @@ as $$
 #variable_conflict use_column
 declare
     v_slots  timestamptz[] := interlock.date_slots(v, p_date);
-    v_timed  boolean := v.work_key || v.payload ~ '\{(time|slot)\}';
-    v_at     timestamptz;
-    v_key    text;
 begin
-    if not v_timed then
+    if not interlock.slots_timed(v) then
         v_slots := array[v_slots[1]];
     end if;
+    if p_max is not null then
+        v_slots := v_slots[:1 + p_max
+            / greatest(1, interlock.subjects_count(v, p_subjects))];
+    end if;
 
-    foreach v_at in array v_slots loop
-        v_key := interlock.slot_fill(v, p_date, v_at, v.work_key);
-        return query
-        select v_at, x.subject, interlock.slot_key(v_key, x.subject)
+    -- What a subject or a time is in a key is found once for all of its works.
+    return query
+    with s as materialized (
+        select u.n, u.at, interlock.slot_fill(v, p_date, u.at, v.work_key)
+            as key
+        from unnest(v_slots) with ordinality u (at, n)),
+    e as materialized (
+        select x.n, x.subject, interlock.key_encode(x.subject) as word
         from interlock.schedule_subjects x
         where x.tenant = v.tenant and x.name = v.name and x.list = v.list
-            and (p_subjects is null or x.subject = any (p_subjects))
-        order by x.n;
-    end loop;
+            and (p_subjects is null or x.subject = any (p_subjects)))
+    select s.at, e.subject, replace(s.key, '{subject}', e.word)
+    from s cross join e
+    order by s.n, e.n
+    limit p_max;
+end
+$$;
+
+-- slots_timed(v): is each slot of a date work of its own?
+create or replace function interlock.slots_timed(
+    v interlock.schedule_versions)
+returns boolean
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+    select (v).work_key || (v).payload ~ '\{(time|slot)\}'
+$$;
+
+-- subjects_count(v, subjects): how many these are; null: all of them.
+create or replace function interlock.subjects_count(
+    v interlock.schedule_versions, p_subjects text[])
+returns int
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+    select case when p_subjects is null then (v).subjects
+        else (select count(distinct x)::int from unnest(p_subjects) x) end
+$$;
+
+-- works_least(v, from, to, subjects): at least so many works has a range of
+-- business dates; of long ones not many less.  Looks at no slot of a day on
+-- which no clock moves.
+create or replace function interlock.works_least(
+    v interlock.schedule_versions, p_from date, p_to date,
+    p_subjects text[])
+returns bigint
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+declare
+    -- Whole days of the wall clock that are within it, whatever comes at
+    -- either end.
+    v_first  date := greatest(p_from - v.date_offset,
+                         (v.start_at at time zone v.zone)::date) + 1;
+    v_last   date := least(p_to - v.date_offset,
+                         (v.end_at at time zone v.zone)::date) - 1;
+    v_n      bigint;
+begin
+    if v_last < v_first then
+        return 0;
+    elsif interlock.slots_timed(v) then
+        v_n := interlock.cron_count(v.masks, v.zone,
+            (v_first::timestamp at time zone v.zone)
+                - interval '1 microsecond',
+            ((v_last + 1)::timestamp at time zone v.zone)
+                - interval '1 microsecond', v.gap, v.fold);
+    else
+        select count(*) into v_n
+        from generate_series(0, v_last - v_first) x
+        where interlock.cron_on(v.masks, v_first + x)
+            and interlock.day_offset(v.zone, v_first + x) is not null;
+    end if;
+
+    return v_n * interlock.subjects_count(v, p_subjects);
 end
 $$;
 
@@ -332,7 +400,13 @@ end
 $$;
 
 revoke all on function interlock.date_works(interlock.schedule_versions,
-    date, text[]) from public;
+    date, text[], int) from public;
+revoke all on function interlock.slots_timed(interlock.schedule_versions)
+    from public;
+revoke all on function interlock.subjects_count(interlock.schedule_versions,
+    text[]) from public;
+revoke all on function interlock.works_least(interlock.schedule_versions,
+    date, date, text[]) from public;
 revoke all on function interlock.subjects_unknown(
     interlock.schedule_versions, text[]) from public;
 revoke all on function interlock.plan_act(int, uuid, int) from public;

@@ -4,11 +4,14 @@
 -- present definition, at once and beside the slots: it takes that date's work
 -- keys, and no slot is thereby done or left out.  A paused schedule may be
 -- run so.  Acts on the next limit works.
--- Locks: the plan that keeps it (FOR UPDATE), then as submit with p_wait.
+-- Locks: the plan that keeps it (FOR UPDATE), its schedule's row (FOR SHARE),
+-- then as submit with p_wait.
 -- Answers: one row; problem null and plan_doc's doc; how many works are still
 -- to be seen to; the kinds of which jobs may start; the jobs that ended.
--- Refuses: field-invalid (requested_by, reason or date missing, an unknown
--- subject, no slot on that date whose time the work key names); not-found.
+-- Refuses: field-invalid (requested_by, reason or date missing, a date after
+-- today and after that of the next slot, an unknown subject, no slot on that
+-- date whose time the work key names); not-found; plan-expired (its schedule
+-- was changed before all of it was run).
 create or replace function interlock.schedule_run(
     p_tenant int, p_name text, p_date date, p_subjects text[],
     p_requested_by text, p_reason text, p_token_id bigint,
@@ -25,6 +28,7 @@ declare
     v_plan    uuid := coalesce(p_call, interlock.new_id());
     v_detail  text;
     v         interlock.schedule_versions;
+    t         record;
 begin
     perform set_config('synchronous_commit', 'on', true);
 
@@ -38,7 +42,7 @@ begin
         end if;
 
         v_detail := coalesce(v_detail, interlock.range_trouble(v, p_date,
-            p_date, p_subjects));
+            p_date, p_subjects), interlock.run_trouble(v, p_date));
         if v_detail is null then
             v_detail := interlock.plan_make(v, 'run', v_plan,
                 json_build_object('date', p_date), p_date, p_date,
@@ -53,6 +57,13 @@ begin
 
     if v_detail is not null then
         return query select 'field-invalid', v_detail, null::text, 0,
+            '{}'::text[], '{}'::uuid[];
+        return;
+    end if;
+
+    select * into t from interlock.plan_stale(p_tenant, v_plan);
+    if t.problem is not null then
+        return query select t.problem, t.detail, null::text, 0,
             '{}'::text[], '{}'::uuid[];
         return;
     end if;
@@ -136,8 +147,9 @@ $$;
 -- Acts on the next limit works of a plan; a plan that is done answers the
 -- same again.
 -- Locks and answers: as schedule_run.
--- Refuses: field-invalid (requested_by or reason missing); not-found;
--- plan-expired (it was never begun, and its hour is over).
+-- Refuses: field-invalid (requested_by or reason missing); not-found (no such
+-- plan, or its schedule was deleted); plan-expired (it was never begun, and
+-- its hour is over, or its schedule was changed before all of it was done).
 create or replace function interlock.schedule_backfill(
     p_tenant int, p_name text, p_plan uuid, p_requested_by text,
     p_reason text, p_token_id bigint, p_token_name text, p_limit int)
@@ -168,12 +180,10 @@ begin
         if not found then
             v_problem := 'not-found';
             v_detail := 'no such plan';
-        elsif not interlock.plan_begun(p) then
-            if p.expires_at <= clock_timestamp() then
-                v_problem := 'plan-expired';
-                v_detail := 'this plan was made more than an hour ago; make '
-                    'a new one';
-            else
+        else
+            select x.problem, x.detail into v_problem, v_detail
+            from interlock.plan_stale(p_tenant, p_plan) x;
+            if v_problem is null and not interlock.plan_begun(p) then
                 update interlock.schedule_plans x
                 set requested_by = p_requested_by, reason = p_reason,
                     token_id = p_token_id, token_name = p_token_name
@@ -247,6 +257,79 @@ begin
 end
 $$;
 
+-- run_trouble(v, date): what is wrong with a date that is to be run.  The next
+-- slot's may be, and any until today.
+create or replace function interlock.run_trouble(
+    v interlock.schedule_versions, p_date date)
+returns text
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+declare
+    v_now   timestamptz := clock_timestamp();
+    v_next  timestamptz;
+begin
+    if p_date <= interlock.slot_date(v, v_now) then
+        return null;
+    end if;
+
+    v_next := interlock.schedule_next(v, v_now);
+    return case when v_next is null
+            or p_date > interlock.slot_date(v, v_next)
+        then '"date" is in the future, and beyond the next slot''s' end;
+end
+$$;
+
+-- plan_stale(tenant, plan): why a plan may not be acted on any more, while
+-- something of it is left to do: nobody began it within its hour, or what was
+-- planned is not what its schedule means now.
+-- Locks: the plan (FOR UPDATE), its schedule's row (FOR SHARE).
+create or replace function interlock.plan_stale(
+    p_tenant int, p_plan uuid, out problem text, out detail text)
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    p  interlock.schedule_plans;
+    s  interlock.schedules;
+begin
+    perform from interlock.schedule_plans x
+    where x.tenant = p_tenant and x.id = p_plan for update;
+    select * into strict p from interlock.schedule_plans x
+    where x.tenant = p_tenant and x.id = p_plan;
+
+    perform from interlock.schedules x
+    where x.tenant = p_tenant and x.name = p.schedule for share;
+    select * into strict s from interlock.schedules x
+    where x.tenant = p_tenant and x.name = p.schedule;
+
+    if interlock.plan_begun(p) then
+        perform from interlock.schedule_plan_items x
+        where x.tenant = p_tenant and x.plan_id = p_plan
+            and x.outcome is null
+        limit 1;
+        if not found then
+            return;    -- it is done, and says so again
+        end if;
+    elsif p.expires_at <= clock_timestamp() then
+        problem := 'plan-expired';
+        detail := 'this plan was made more than an hour ago; make a new one';
+        return;
+    end if;
+
+    if s.deleted then
+        problem := 'not-found';
+        detail := 'the schedule was deleted since this plan was made';
+    elsif s.version <> p.version then
+        problem := 'plan-expired';
+        detail := 'the schedule was changed since this plan was made; make '
+            'a new one';
+    end if;
+end
+$$;
+
 -- plan_there(tenant, plan, what): is there such a plan?
 create or replace function interlock.plan_there(
     p_tenant int, p_plan uuid, p_what text)
@@ -296,8 +379,14 @@ declare
     v_n     int := 0;
     v_done  int := 0;
     v_all   int := 0;
+    v_many  text := 'these are more than 100000 works; take a smaller range, '
+                    'or some "subjects"';
     r       record;
 begin
+    if interlock.works_least(v, p_from, p_to, p_subjects) > 100000 then
+        return v_many;
+    end if;
+
     insert into interlock.schedule_plans (tenant, id, what, schedule,
         version, expires_at, count, detail, requested_by, reason, token_id,
         token_name)
@@ -310,12 +399,15 @@ begin
     end if;
 
     while d <= p_to and v_all <= 100000 loop
-        with w as (
+        with w as materialized (
             select x.*, row_number() over () as i, p_what = 'backfill'
-                and interlock.work_done(v.tenant, x.work_key) as done
-            from interlock.date_works(v, d, p_subjects) x
-            where p_what <> 'backfill' or x.slot_at is not null
-            limit 100001 - v_all),
+                and k.published_revision is not null as done
+            from interlock.date_works(v, d, p_subjects, 100001 - v_all) x
+            left join lateral (
+                select y.published_revision from interlock.works y
+                where y.tenant = v.tenant and y.work_key = x.work_key
+                limit 1) k on p_what = 'backfill'
+            where p_what <> 'backfill' or x.slot_at is not null),
         ins as (
             insert into interlock.schedule_plan_items (tenant, plan_id, n,
                 business_date, slot_at, subject, work_key, again)
@@ -335,11 +427,9 @@ begin
         where x.tenant = v.tenant and x.plan_id = p_id;
         delete from interlock.schedule_plans x
         where x.tenant = v.tenant and x.id = p_id;
-        return case when v_all = 0
-            then format('%s has no slot, whose time the work key names',
-                        p_from)
-            else 'these are more than 100000 works; take a smaller range, '
-                'or some "subjects"' end;
+        return case when v_all > 100000 then v_many
+            else format('%s has no slot, whose time the work key names',
+                        p_from) end;
     end if;
 
     update interlock.schedule_plans x
@@ -351,7 +441,7 @@ end
 $$;
 
 -- plan_noted(tenant, plan, …): the action that a plan's first step is; its
--- call is the plan, so that there is one.
+-- call is the plan, so that there is one.  From now on it is kept (prune).
 create or replace function interlock.plan_noted(
     p_tenant int, p_plan uuid, p_requested_by text, p_reason text,
     p_token_id bigint, p_token_name text)
@@ -371,12 +461,19 @@ begin
     from interlock.schedule_plans p
     where p.tenant = p_tenant and p.id = p_plan
     on conflict do nothing;
+
+    update interlock.schedule_plans x
+    set prune_at = clock_timestamp() + interlock.retain('slots')
+    where x.tenant = p_tenant and x.id = p_plan;
 end
 $$;
 
 revoke all on function interlock.schedule_present(int, text) from public;
 revoke all on function interlock.range_trouble(interlock.schedule_versions,
     date, date, text[]) from public;
+revoke all on function interlock.run_trouble(interlock.schedule_versions,
+    date) from public;
+revoke all on function interlock.plan_stale(int, uuid) from public;
 revoke all on function interlock.plan_there(int, uuid, text) from public;
 revoke all on function interlock.plan_begun(interlock.schedule_plans)
     from public;

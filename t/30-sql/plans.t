@@ -250,6 +250,10 @@ $c->psql(q{
     select t.run('s');
     select interlock.schedule_backfill_plan(t.demo(), 's', '2026-07-01', '2026-07-02', null, 'me', 'why', 1, 'op');
     select interlock.schedule_backfill(t.demo(), 's', id, 'me', 'why', 1, 'op', 9) from interlock.schedule_plans where what = 'backfill';
+    set auto_explain.log_min_duration = -1;
+    update interlock.schedule_plans set prune_at = clock_timestamp();
+    set auto_explain.log_min_duration = 0;
+    select interlock.prune(2), interlock.prune(90);
     select interlock.schedule_delete(t.demo(), 's');
     select t.now_due('s');
     select t.scan();

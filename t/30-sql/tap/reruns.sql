@@ -330,6 +330,8 @@ select is((pg_temp.run(:'next', p_reason => '')).problem, 'field-invalid',
     'not without a reason');
 select is((pg_temp.run(null)).detail, 'a business date is missing',
     'nor without a date');
+select is((pg_temp.run(:'next'::date + 1)).detail, '"date" is in the '
+    'future, and beyond the next slot''s', 'nor for what nobody can know');
 select is((pg_temp.run(:'next', '{a,x}')).detail,
     '"subjects": the schedule has no "x"', 'nor for who is not there');
 select results_eq(
@@ -436,6 +438,71 @@ update interlock.schedule_plans set expires_at = clock_timestamp()
 where id = (select id::uuid from q);
 select is((pg_temp.fill((select id from q))).problem, 'plan-expired',
     'a plan has an hour');
+
+-- A plan is of what its schedule meant when it was made.
+create temp table c as select n, doc ->> 'plan_id' as id
+from generate_series(1, 4) n
+cross join lateral pg_temp.plan('2026-06-01', date '2026-06-05' + 0 * n);
+create function pg_temp.planned(p_n int, p_limit int default 500)
+returns text language sql as $$
+    select coalesce(f.problem || ': ' || f.detail, f.remaining::text)
+    from pg_temp.fill((select id from c where n = p_n), p_limit) f
+$$;
+select is(pg_temp.planned(1, 3), '7', 'one was begun');
+select is(pg_temp.planned(2), '0', 'one is done');
+select t.schedule('r', '{"paused":true}');
+select is(pg_temp.planned(1, 3), '4', 'a pause is no change of it');
+select t.schedule('r', '{"payload":{"d":"x"}}');
+create temp table changed as select 'plan-expired: the schedule was changed '
+    'since this plan was made; make a new one' as why;
+select is(pg_temp.planned(3), (select why from changed),
+    'a plan of another definition is refused');
+select is(pg_temp.planned(1), (select why from changed),
+    'so is the rest of one that was begun');
+select is(pg_temp.planned(2), '0', 'what was done is answered again');
+select is((select count(*) from interlock.jobs
+    where work_key ~ '^r:.:2026-06-0'), 10::bigint, 'nothing of it ran');
+insert into c select 5, doc ->> 'plan_id'
+from pg_temp.plan('2026-06-08', '2026-06-09');
+select interlock.schedule_delete(t.demo(), 'r');
+select is(pg_temp.planned(5), 'not-found: the schedule was deleted since '
+    'this plan was made', 'nor when it was deleted');
+select t.schedule('r', '{"cron":"0 9 * * 1-5","zone":"UTC","kind":"work",'
+    '"work_key":"r:{subject}:{date}","subjects":["a","b"],"payload":{"d":"x"}}');
+select is(pg_temp.planned(5), (select why from changed),
+    'nor when it was made anew');
+select is((pg_temp.run('2026-06-10', '{a}', 61)).remaining, 0, 'a run');
+select t.schedule('r', '{"grace":60}');
+select is((pg_temp.run('2026-06-10', '{a}', 61)).doc ->> 'admitted', '1',
+    'that is done is answered again');
+
+-- Long ranges are counted before they are written down.
+select t.schedule('r', '{"cron":"* * * * *","work_key":"r:{subject}:{slot}"}');
+create function pg_temp.long(p_years int) returns text language sql as $$
+    select p.detail from pg_temp.plan((current_date
+        - make_interval(years => p_years))::date, current_date) p
+$$;
+select is(pg_temp.long(n), 'these are more than 100000 works; take a smaller '
+    'range, or some "subjects"', n || ' years of minutes')
+from unnest(array[1, 2, 10]) n;
+select ok((select count(*) from interlock.schedule_plan_items) < 1000,
+    'nothing is kept of them');
+set local statement_timeout = '4s';
+select isnt(pg_temp.long(10), null, 'nor is it looked at long');
+reset statement_timeout;
+select results_eq($$select interlock.works_least(v, '2026-03-27', f, null)
+    from unnest(array[date '2026-03-27', '2026-03-29', '2026-03-31']) f
+    cross join interlock.schedules s
+    join interlock.schedule_versions v using (tenant, name, version)
+    where s.name = 'r' order by f$$,
+    'values (0::bigint), (1440::bigint * 2), (1440::bigint * 6)',
+    'the days between the ends count');
+select t.schedule('r', '{"zone":"Europe/Berlin"}');
+select is((select interlock.works_least(v, '2026-03-28', '2026-03-30',
+        '{a,a}')
+    from interlock.schedules s
+    join interlock.schedule_versions v using (tenant, name, version)
+    where s.name = 'r'), 1380::bigint, 'of a day with a gap what it has');
 select is((select problem from interlock.schedule_run(t.demo(), 'none',
     '2026-07-24', null, 'me', 'x', 1, 'x', null, 9)), 'not-found',
     'no such schedule');
