@@ -237,7 +237,10 @@ is($s->{in_flight} + $s->{done} + $s->{held} + $s->{free}, $capacity,
     'entries add up');
 cmp_ok($s->{free}, '<', $capacity / 50, 'the zone is full');
 cmp_ok($s->{evictions}, '>', 0, 'so that answers were given up');
-cmp_ok($after, '<', $kb + 1024, "memory is flat: $kb kB, then $after kB");
+SKIP: {
+    skip 'a sanitizer keeps what was freed', 1 if $t->sanitizer_env;
+    cmp_ok($after, '<', $kb + 1024, "memory is flat: $kb kB, then $after kB");
+}
 diag(sprintf '%d forged and %d good in %.1f s: %d/s; workers %d kB, then %d kB',
     $N, $N + $repeats, $took, (2 * $N + $repeats) / $took, $kb, $after)
     if $FULL;

@@ -18,7 +18,9 @@ plan skip_all => 'under a wrapper there is no binary to change'
 # (nginx runs itself again by the name that it was called by)
 chomp(my $binary = `command -v '@{[ $ENV{INTERLOCK_NGINX} // 'nginx' ]}'`);
 
+# (a new binary gets no environment but what is named; sanitizers need it)
 my $t = Interlock::Nginx->new(workers => 2, binary => $binary,
+    main => 'env LD_PRELOAD; env ASAN_OPTIONS; env UBSAN_OPTIONS;',
     http => 'interlock_zone zone=z:1m in_flight=60s;', server => <<'END');
         interlock_tenant demo;
         location /in {
