@@ -354,8 +354,10 @@ end
 $$;
 select is(pg_temp.pages(3), pg_temp.pages(100), 'page by page');
 select is((select count(*) from interlock.schedule_slots(t.demo(), 'v',
-    interlock.slot_date(x, clock_timestamp() - interval '30 hours'),
-    interlock.slot_date(x, clock_timestamp() - interval '25 hours'), 9,
+    interlock.slot_date(x, clock_timestamp()
+        - interval '24 hours 5 minutes'),
+    interlock.slot_date(x, clock_timestamp()
+        - interval '24 hours 5 minutes'), 9,
     null)), 2::bigint, 'by business dates')
 from interlock.schedule_versions x where x.name = 'v';
 
