@@ -57,7 +57,7 @@ BUILD_CFLAGS = -std=gnu11 $(WARN) -fvisibility=hidden -pthread \
 BUILD_LDFLAGS = -pthread $(LDFLAGS) $(if $(SAN),$(SAN),$(LINK_HARDENING))
 
 .PHONY: all unit run start stop status reload packages test soak sanitize \
-    fuzz install clean distclean
+    fuzz valgrind install clean distclean
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
@@ -153,6 +153,11 @@ fuzz:
 	@sh fcgi/etc/bring build test fuzz
 	$(AGAIN) all
 	@sh t/fuzz/run
+
+# What make fuzz has found, and the seeds, once more under valgrind.
+valgrind:
+	@sh fcgi/etc/bring build test fuzz
+	@sh t/fuzz/run --valgrind
 
 INSTALL = install -D
 install: all

@@ -89,4 +89,54 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
     return sodium_init() < 0 ? -1 : 0;
 }
 
+
+#ifdef IL_FUZZ_REPLAY
+
+/*
+ * Without libFuzzer, to be run under valgrind: gives the target each of the
+ * files whose names are read from the standard input, one a line.
+ */
+
+int
+main(int argc, char **argv)
+{
+    char            name[4096];
+    FILE           *file;
+    size_t          n;
+    unsigned        count;
+    static uint8_t  data[1024 * 1024];
+
+    if (LLVMFuzzerInitialize(&argc, &argv) != 0) {
+        return 1;
+    }
+
+    for (count = 0; fgets(name, sizeof(name), stdin) != NULL; count++) {
+        name[strcspn(name, "\n")] = '\0';
+
+        file = fopen(name, "rb");
+
+        if (file == NULL) {
+            perror(name);
+            return 1;
+        }
+
+        n = fread(data, 1, sizeof(data), file);
+
+        if (ferror(file) != 0 || fclose(file) != 0) {
+            perror(name);
+            return 1;
+        }
+
+        if (LLVMFuzzerTestOneInput(data, n) != 0) {
+            return 1;
+        }
+    }
+
+    printf("stat::number_of_executed_units: %u\n", count);
+
+    return count == 0;
+}
+
+#endif /* IL_FUZZ_REPLAY */
+
 #endif /* IL_FUZZ_H */

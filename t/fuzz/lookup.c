@@ -123,7 +123,7 @@ expand(il_str_t tmpl, il_str_t vars)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    int                  status;
+    int                  status, rc;
     size_t               i, len;
     char                 text[64];
     il_str_t             rest, part[4];
@@ -140,7 +140,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     parse(part[0], part[1]);
     expand(part[0], part[1]);
 
-    (void) il_lookup_text(part[2], "url", text, sizeof(text), &len);
+    rc = il_lookup_text(part[2], "url", text, sizeof(text), &len);
+    IL_HOLDS(rc >= -1 && rc <= 1);
+    IL_HOLDS(rc != 1 || (len < sizeof(text) && text[len] == '\0'));
 
     for (i = 0; i < 4; i++) {
         status = statuses[i];
