@@ -126,6 +126,10 @@ sub conf_text {
     my $workers = $self->{workers} // 1;
     my $listen = $self->{listen} // '127.0.0.1:%%PORT%%';
 
+    # nginx gives a new binary (USR2) no other variables of its environment
+    my %env = $self->sanitizer_env;
+    my $env = join '', map { "env $_;\n" } sort keys %env;
+
     my $text = <<"END";
 daemon off;
 $user
@@ -133,7 +137,7 @@ pid logs/nginx.pid;
 error_log logs/error.log info;
 worker_processes $workers;
 load_module $self->{module};
-$part{main}
+$env$part{main}
 events { worker_connections 2048; }
 http {
     access_log off;
