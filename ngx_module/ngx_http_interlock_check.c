@@ -17,59 +17,16 @@
 #include "ngx_http_interlock_module.h"
 
 
-static char *ngx_http_interlock_check_gate(ngx_conf_t *cf,
-    ngx_http_interlock_loc_conf_t *conf);
+static void ngx_http_interlock_unknown_zone(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf, ngx_str_t *location);
 static void ngx_http_interlock_check_rewrite(ngx_conf_t *cf);
 static const char *ngx_http_interlock_leads_away(ngx_array_t *codes);
 static char *ngx_http_interlock_check_upstream(ngx_conf_t *cf,
     ngx_http_interlock_loc_conf_t *conf);
 
 
-/* where the location's first directive of ours stands */
-
-void
-ngx_http_interlock_place(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *conf)
-{
-    if (conf->place.line || cf->conf_file == NULL) {
-        return;
-    }
-
-    conf->place.file = cf->conf_file->file.name;
-    conf->place.line = cf->conf_file->line;
-}
-
-
-/*
- * Locations are merged when the end of "http" was read, and that is the line
- * that nginx would name: it is told the place of the directive instead.
- */
-
 char *
 ngx_http_interlock_check(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *conf)
-{
-    char             *rc;
-    ngx_conf_file_t  *saved, file;
-
-    saved = cf->conf_file;
-
-    if (conf->place.line && saved) {
-        file = *saved;
-        file.file.name = conf->place.file;
-        file.line = conf->place.line;
-        cf->conf_file = &file;
-    }
-
-    rc = ngx_http_interlock_check_gate(cf, conf);
-
-    cf->conf_file = saved;
-
-    return rc;
-}
-
-
-static char *
-ngx_http_interlock_check_gate(ngx_conf_t *cf,
-    ngx_http_interlock_loc_conf_t *conf)
 {
     ngx_http_core_loc_conf_t       *clcf;
     ngx_http_interlock_zone_t      *zone;
@@ -81,11 +38,7 @@ ngx_http_interlock_check_gate(ngx_conf_t *cf,
         zone = conf->shm_zone->data;
 
         if (zone == NULL) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "unknown zone \"%V\" in \"interlock\" of "
-                               "location \"%V\": there is no "
-                               "\"interlock_zone\" of that name",
-                               &conf->shm_zone->shm.name, &clcf->name);
+            ngx_http_interlock_unknown_zone(cf, conf, &clcf->name);
             return NGX_CONF_ERROR;
         }
 
@@ -110,6 +63,25 @@ ngx_http_interlock_check_gate(ngx_conf_t *cf,
     ngx_http_interlock_check_rewrite(cf);
 
     return ngx_http_interlock_check_upstream(cf, conf);
+}
+
+
+static void
+ngx_http_interlock_unknown_zone(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf, ngx_str_t *location)
+{
+    ngx_conf_file_t  *saved, file;
+
+    /* which may have been written far from the location */
+
+    saved = ngx_http_interlock_at(cf, &conf->zone_place, &file);
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "unknown zone \"%V\" in \"interlock\" of location "
+                       "\"%V\": there is no \"interlock_zone\" of that name",
+                       &conf->shm_zone->shm.name, location);
+
+    cf->conf_file = saved;
 }
 
 

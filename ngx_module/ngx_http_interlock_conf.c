@@ -263,6 +263,8 @@ ngx_http_interlock(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate";
     }
 
+    ngx_http_interlock_place(cf, &ilcf->zone_place);
+
     value = cf->args->elts;
 
     if (ngx_strcmp(value[1].data, "off") == 0) {
@@ -348,7 +350,7 @@ ngx_http_interlock_work_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate";
     }
 
-    ngx_http_interlock_place(cf, ilcf);
+    ngx_http_interlock_place(cf, &ilcf->place);
 
     value = cf->args->elts;
     n = 0;
@@ -418,7 +420,7 @@ ngx_http_interlock_idempotency_key(ngx_conf_t *cf, ngx_command_t *cmd,
         return "is duplicate";
     }
 
-    ngx_http_interlock_place(cf, ilcf);
+    ngx_http_interlock_place(cf, &ilcf->place);
 
     value = cf->args->elts;
 
@@ -480,21 +482,11 @@ ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_interlock_loc_conf_t  *ilcf = conf;
 
     ngx_str_t                  *value;
-    il_json_rc_e                rc;
-    il_json_value_t             found;
     ngx_http_interlock_json_t  *json;
 
     value = cf->args->elts;
 
-    rc = il_json_find(il_cstr("null"), ngx_http_interlock_str(&value[2]),
-                      &found);
-
-    if (rc == IL_JSON_BAD_POINTER) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid JSON pointer \"%V\" in "
-                           "\"interlock_json\": it is empty or begins with "
-                           "\"/\", and \"~\" is written \"~0\", \"/\" in a "
-                           "name \"~1\"", &value[2]);
+    if (ngx_http_interlock_check_pointer(cf, &value[2]) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -511,88 +503,64 @@ ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-ngx_int_t
-ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
-    ngx_http_complex_value_t *cv)
+/* interlock_mismatch reject | first */
+
+char *
+ngx_http_interlock_mismatch(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_compile_complex_value_t  ccv;
+    ngx_http_interlock_loc_conf_t  *ilcf = conf;
 
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+    ngx_str_t  *value;
 
-    ccv.cf = cf;
-    ccv.value = value;
-    ccv.complex_value = cv;
+    if (ilcf->mismatch != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
 
-    return ngx_http_compile_complex_value(&ccv);
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "reject") == 0) {
+        ilcf->mismatch = NGX_HTTP_INTERLOCK_REJECT;
+
+    } else if (ngx_strcmp(value[1].data, "first") == 0) {
+        ilcf->mismatch = NGX_HTTP_INTERLOCK_FIRST;
+
+    } else {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"interlock_mismatch\": "
+                           "it is \"reject\" or \"first\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
 }
 
 
-/*
- * Request headers named in a value, as $http_name or ${http_name}.  nginx
- * shows the first of repeated headers; a key must not be taken from one of
- * two, so these are counted at request time.
- */
+/* interlock_wait time */
 
-ngx_int_t
-ngx_http_interlock_find_headers(ngx_conf_t *cf, ngx_str_t *value,
-    ngx_array_t **headers)
+char *
+ngx_http_interlock_wait_time(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    u_char     *p, *last;
-    ngx_str_t  *header, name;
+    ngx_http_interlock_loc_conf_t  *ilcf = conf;
 
-    last = value->data + value->len;
+    ngx_int_t   ms;
+    ngx_str_t  *value;
 
-    for (p = value->data; p < last; p++) {
-
-        if (*p != '$') {
-            continue;
-        }
-
-        name.data = p + 1;
-
-        if (name.data < last && *name.data == '{') {
-            name.data++;
-        }
-
-        if (last - name.data < 6
-            || ngx_strncasecmp(name.data, (u_char *) "http_", 5) != 0)
-        {
-            continue;
-        }
-
-        name.data += 5;
-
-        for (p = name.data; p < last; p++) {
-            if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z')
-                  || (*p >= '0' && *p <= '9') || *p == '_'))
-            {
-                break;
-            }
-        }
-
-        name.len = p - name.data;
-        p--;
-
-        if (*headers == NULL) {
-            *headers = ngx_array_create(cf->pool, 2, sizeof(ngx_str_t));
-            if (*headers == NULL) {
-                return NGX_ERROR;
-            }
-        }
-
-        header = ngx_array_push(*headers);
-        if (header == NULL) {
-            return NGX_ERROR;
-        }
-
-        header->len = name.len;
-        header->data = ngx_pnalloc(cf->pool, name.len);
-        if (header->data == NULL) {
-            return NGX_ERROR;
-        }
-
-        ngx_strlow(header->data, name.data, name.len);
+    if (ilcf->wait != NGX_CONF_UNSET_MSEC) {
+        return "is duplicate";
     }
 
-    return NGX_OK;
+    value = cf->args->elts;
+
+    ms = ngx_parse_time(&value[1], 0);
+
+    if (ms == NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"interlock_wait\": it "
+                           "is a time like \"500ms\" or \"2s\"", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    ilcf->wait = (ngx_msec_t) ms;
+
+    return NGX_CONF_OK;
 }

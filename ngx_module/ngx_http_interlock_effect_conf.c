@@ -43,6 +43,8 @@ ngx_http_interlock_effect(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_OK;
     }
 
+    ngx_http_interlock_place(cf, &ilcf->place);
+
     effect = ngx_pcalloc(cf->pool, sizeof(ngx_http_interlock_effect_conf_t));
     if (effect == NULL) {
         return NGX_CONF_ERROR;

@@ -24,14 +24,11 @@ static void *ngx_http_interlock_create_main_conf(ngx_conf_t *cf);
 static void *ngx_http_interlock_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
+static char *ngx_http_interlock_merge(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *prev, ngx_http_interlock_loc_conf_t *conf);
+static void ngx_http_interlock_no_gate(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf);
 static ngx_int_t ngx_http_interlock_init(ngx_conf_t *cf);
-
-
-static ngx_conf_enum_t  ngx_http_interlock_mismatches[] = {
-    { ngx_string("reject"), NGX_HTTP_INTERLOCK_REJECT },
-    { ngx_string("first"), NGX_HTTP_INTERLOCK_FIRST },
-    { ngx_null_string, 0 }
-};
 
 
 static ngx_command_t  ngx_http_interlock_commands[] = {
@@ -130,16 +127,16 @@ static ngx_command_t  ngx_http_interlock_commands[] = {
 
     { ngx_string("interlock_mismatch"),
       NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
+      ngx_http_interlock_mismatch,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_interlock_loc_conf_t, mismatch),
-      &ngx_http_interlock_mismatches },
+      0,
+      NULL },
 
     { ngx_string("interlock_wait"),
       NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_msec_slot,
+      ngx_http_interlock_wait_time,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_interlock_loc_conf_t, wait),
+      0,
       NULL },
 
     { ngx_string("interlock_keys"),
@@ -224,6 +221,9 @@ ngx_http_interlock_create_main_conf(ngx_conf_t *cf)
         || ngx_array_init(&imcf->keys, cf->pool, 8, sizeof(ngx_int_t))
            != NGX_OK
         || ngx_array_init(&imcf->answer, cf->pool, 8, sizeof(ngx_int_t))
+           != NGX_OK
+        || ngx_array_init(&imcf->used, cf->pool, 16,
+                          sizeof(ngx_http_interlock_used_t))
            != NGX_OK)
     {
         return NULL;
@@ -263,6 +263,7 @@ ngx_http_interlock_create_loc_conf(ngx_conf_t *cf)
      *     conf->keys = NULL;
      *     conf->counters = NULL;
      *     conf->place = { { 0, NULL }, 0 };
+     *     conf->zone_place = { { 0, NULL }, 0 };
      *     conf->verified = { 0, NULL };
      *     conf->zone_here = 0;
      *     conf->gate = 0;
@@ -285,25 +286,50 @@ ngx_http_interlock_create_loc_conf(ngx_conf_t *cf)
 }
 
 
+/*
+ * Locations are merged when the end of "http" was read, and that is the line
+ * that nginx would name: it is told the place of the directive instead.
+ */
+
 static char *
 ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 {
     ngx_http_interlock_loc_conf_t *prev = parent;
     ngx_http_interlock_loc_conf_t *conf = child;
 
-    char                      *rc;
-    il_str_t                   name;
-    ngx_uint_t                 mismatch;
-    ngx_http_core_loc_conf_t  *clcf;
+    char             *rc;
+    ngx_conf_file_t  *saved, file;
+
+    if (conf->place.line == 0) {
+        conf->place = prev->place;
+    }
+
+    if (conf->zone_place.line == 0) {
+        conf->zone_place = prev->zone_place;
+    }
+
+    saved = ngx_http_interlock_at(cf, &conf->place, &file);
+
+    rc = ngx_http_interlock_merge(cf, prev, conf);
+
+    cf->conf_file = saved;
+
+    return rc;
+}
+
+
+static char *
+ngx_http_interlock_merge(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *prev,
+    ngx_http_interlock_loc_conf_t *conf)
+{
+    char        *rc;
+    il_str_t     name;
+    ngx_uint_t   mismatch;
 
     ngx_conf_merge_ptr_value(conf->shm_zone, prev->shm_zone, NULL);
     ngx_conf_merge_ptr_value(conf->verify, prev->verify, NULL);
     ngx_conf_merge_msec_value(conf->wait, prev->wait, 2000);
     ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
-
-    if (conf->place.line == 0) {
-        conf->place = prev->place;
-    }
 
     if (conf->work_key == NGX_CONF_UNSET_PTR) {
         ngx_conf_merge_ptr_value(conf->work_key, prev->work_key, NULL);
@@ -369,21 +395,35 @@ ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                         ? mismatch : conf->mismatch;
 
     if (conf->verify == NULL && conf->work_key == NULL && conf->idem == NULL) {
-
-        clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-
-        if (conf->zone_here && conf->shm_zone && clcf->handler) {
-            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                               "\"interlock\" has no effect in a location "
-                               "without \"interlock_idempotency_key\"");
-        }
-
+        ngx_http_interlock_no_gate(cf, conf);
         return NGX_CONF_OK;
     }
 
     conf->gate = 1;
 
     return ngx_http_interlock_check(cf, conf);
+}
+
+
+static void
+ngx_http_interlock_no_gate(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *conf)
+{
+    ngx_conf_file_t           *saved, file;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (!conf->zone_here || conf->shm_zone == NULL || clcf->handler == NULL) {
+        return;
+    }
+
+    saved = ngx_http_interlock_at(cf, &conf->zone_place, &file);
+
+    ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                       "\"interlock\" has no effect in a location without "
+                       "\"interlock_idempotency_key\"");
+
+    cf->conf_file = saved;
 }
 
 
@@ -394,6 +434,10 @@ ngx_http_interlock_init(ngx_conf_t *cf)
     ngx_http_handler_pt             *h;
     ngx_http_core_main_conf_t       *cmcf;
     ngx_http_interlock_main_conf_t  *imcf;
+
+    if (ngx_http_interlock_check_variables(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 

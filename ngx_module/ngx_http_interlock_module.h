@@ -56,8 +56,28 @@ typedef struct {
     ngx_array_t                     keys;       /* of ngx_int_t */
     ngx_array_t                     answer;     /* of ngx_int_t */
 
+    ngx_array_t                     used;       /* of ..._used_t: variables
+                                                 * in values of directives */
+
     ngx_module_t                   *fastcgi;    /* nginx's, or NULL */
 } ngx_http_interlock_main_conf_t;
+
+
+/* where a directive stands, for what is said of it when all was read */
+
+typedef struct {
+    ngx_str_t                       file;
+    ngx_uint_t                      line;       /* 0: not known */
+} ngx_http_interlock_place_t;
+
+
+/* a variable in a value of a directive */
+
+typedef struct {
+    ngx_str_t                       name;
+    ngx_str_t                       directive;
+    ngx_http_interlock_place_t      place;
+} ngx_http_interlock_used_t;
 
 
 typedef struct {
@@ -118,10 +138,10 @@ typedef struct {
     ngx_uint_t                      on_mismatch;
     ngx_str_t                       verified;   /* scheme, or empty */
 
-    struct {
-        ngx_str_t                   file;
-        ngx_uint_t                  line;       /* 0: not known */
-    } place;                                    /* of the gate's directive */
+    ngx_http_interlock_place_t      place;      /* of the location's first
+                                                 * directive of a gate or an
+                                                 * effect */
+    ngx_http_interlock_place_t      zone_place; /* of "interlock" */
 
     unsigned                        zone_here:1;    /* not inherited */
     unsigned                        gate:1;     /* the handler has work */
@@ -218,18 +238,46 @@ char *ngx_http_interlock_idempotency_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_interlock_json(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
+char *ngx_http_interlock_mismatch(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_interlock_wait_time(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/*
+ * ngx_http_interlock_value.c: values of directives.  Errors are logged with
+ * the directive that is being read (cf->args) and its place.
+ */
+
+/* A value that may have variables; they must exist once all was read. */
 ngx_int_t ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_complex_value_t *cv);
+
+/* For the end of configuration: NGX_ERROR if a variable in a value that was
+ * compiled is defined nowhere. */
+ngx_int_t ngx_http_interlock_check_variables(ngx_conf_t *cf);
 
 /* The request headers that are named in a value, lower case with "_". */
 ngx_int_t ngx_http_interlock_find_headers(ngx_conf_t *cf, ngx_str_t *value,
     ngx_array_t **headers);
 
-/* ngx_http_interlock_check.c: what goes with a gate.  _place notes where the
- * directive that is being read stands, for what is said of it later. */
+/* NGX_ERROR if the value is no JSON pointer. */
+ngx_int_t ngx_http_interlock_check_pointer(ngx_conf_t *cf, ngx_str_t *value);
 
+/* Notes where the directive that is being read stands, if nothing was noted
+ * in *place before. */
 void ngx_http_interlock_place(ngx_conf_t *cf,
-    ngx_http_interlock_loc_conf_t *conf);
+    ngx_http_interlock_place_t *place);
+
+/*
+ * Makes nginx name that place, if it is known, in what is logged from now on,
+ * instead of the line that it has come to.  *file is room for it; what is
+ * returned is to be put back into cf->conf_file.
+ */
+ngx_conf_file_t *ngx_http_interlock_at(ngx_conf_t *cf,
+    ngx_http_interlock_place_t *place, ngx_conf_file_t *file);
+
+/* ngx_http_interlock_check.c: what goes with a gate */
+
 char *ngx_http_interlock_check(ngx_conf_t *cf,
     ngx_http_interlock_loc_conf_t *conf);
 

@@ -70,14 +70,11 @@ ngx_http_interlock_split(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (!il_json_pointer_valid(ngx_http_interlock_str(&value[1]))) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid JSON pointer \"%V\" in "
-                           "\"interlock_split\": it is empty or begins with "
-                           "\"/\", and \"~\" is written \"~0\", \"/\" in a "
-                           "name \"~1\"", &value[1]);
+    if (ngx_http_interlock_check_pointer(cf, &value[1]) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
+
+    ngx_http_interlock_place(cf, &ilcf->place);
 
     ilcf->split = ngx_palloc(cf->pool, sizeof(ngx_str_t));
     if (ilcf->split == NULL) {

@@ -42,7 +42,7 @@ ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "is duplicate";
     }
 
-    ngx_http_interlock_place(cf, ilcf);
+    ngx_http_interlock_place(cf, &ilcf->place);
 
     value = cf->args->elts;
 

@@ -25,6 +25,9 @@ my $NAMES = 'interlock_tenant demo; interlock_source s;';
 sub conf {
     my ($name, $http, $location, $ok, @said) = @_;
 
+    # a line for each directive
+    s/; /;\n/g for $http, $location;
+
     local $t->{http} = $http;
     local $t->{server} = "location /in/ {\n$location\n}";
     my ($code, $said) = $t->test_config;
@@ -32,9 +35,15 @@ sub conf {
     like($said, $_, "$name: says so") for @said;
     unlike($said, qr/\[warn\]/, "$name: no warning") if $ok && !@said;
 
-    # (unknown variables are found by nginx, at the end and without a line)
-    like($said, qr/nginx\.conf:\d+$/m, "$name: names the line")
-        unless $ok || $said =~ /unknown "nothing" variable/;
+    unless ($ok) {
+        my ($line) = $said =~ /^nginx: \[emerg\].*nginx\.conf:(\d+)$/m;
+        my $text = $line ? (split /\n/, $t->slurp('nginx.conf'))[ $line - 1 ]
+            : '(none)';
+        my ($directive) = $said =~ /\[emerg\].*?"(interlock\w*)/;
+        $directive = 'interlock' if $said =~ /\[emerg\].* (?:in|of) location /;
+        like($text, qr/\b\Q@{[ $directive \/\/ 'interlock' ]}\E/,
+            "$name: names the line") or diag($said);
+    }
 }
 
 sub good { my ($name, $http, $loc, @said) = @_;
@@ -117,7 +126,7 @@ for my $d (qw(tenant source kind)) {
     bad("$d: twice", '', "interlock_$d a; interlock_$d b;",
         qr/"interlock_$d" directive is duplicate/);
     bad("$d: unknown variable", '', "interlock_$d \$nothing;",
-        qr/unknown "nothing" variable/);
+        qr/unknown "nothing" variable in "interlock_$d"/);
 }
 
 
@@ -160,7 +169,7 @@ bad('verify: hmac without header', '',
 bad('verify: unknown variable in url', '',
     'interlock_verify hmac secret=secrets/github header=x url=$nothing'
     . ' "signed={url}{body}";',
-    qr/unknown "nothing" variable/);
+    qr/unknown "nothing" variable in "interlock_verify"/);
 good('verify: a public URL', '', 'interlock_verify square secret=secrets/github'
     . ' url=https://pay.example;');
 bad("verify: url=$_", '',
@@ -387,11 +396,19 @@ bad('date: twice', '',
 
 good("mismatch: $_", '', "interlock_mismatch $_;") for qw(reject first);
 bad('mismatch: other', '', 'interlock_mismatch last;',
-    qr/invalid value "last"/);
+    qr/invalid value "last" in "interlock_mismatch"/);
+bad('mismatch: twice', '', 'interlock_mismatch first; interlock_mismatch first;',
+    qr/"interlock_mismatch" directive is duplicate/);
 good('wait', '', 'interlock_wait 500ms;');
 good('wait: not at all', '', 'interlock_wait 0;');
 bad('wait: other', '', 'interlock_wait x;',
-    qr/"interlock_wait" directive invalid value/);
+    qr/invalid value "x" in "interlock_wait"/);
+bad("wait: $_->[0]", '', "interlock_wait $_->[1];",
+    qr/invalid value "\Q$_->[2]\E" in "interlock_wait"/)
+    for [ 'negative', '-1', '-1' ], [ 'empty', '""', '' ],
+    [ 'no unit', '1q', '1q' ];
+bad('wait: twice', '', 'interlock_wait 1s; interlock_wait 1s;',
+    qr/"interlock_wait" directive is duplicate/);
 good('dry run', '', 'interlock_dry_run on;');
 bad('dry run: other', '', 'interlock_dry_run maybe;',
     qr/invalid value "maybe" in "interlock_dry_run"/);
