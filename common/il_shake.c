@@ -353,8 +353,8 @@ il_shake_meta(const il_shake_conf_t *conf, const il_sig_conf_t *sig,
 
 /*
  * What is signed for whoever asks must be no text that could be a delivery:
- * those are JSON objects (X), or have ":" in what is signed (Zoom).  Letters,
- * digits and base64's other characters can be neither.
+ * il_sig_x takes JSON objects only, and il_sig_zoom signs what has ":" in it.
+ * Letters, digits and base64's other characters can be neither.
  */
 
 static int

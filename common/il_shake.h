@@ -4,8 +4,13 @@
  * of them want events acknowledged.
  *
  * None of this makes a job.  What is answered with the help of a secret (X,
- * Zoom) is a signature over something that the caller chose: texts are taken
- * only if no delivery that the same secret signs could consist of them.
+ * Zoom) is a signature over something that the caller chose, who with X may
+ * be anybody.  So nothing is signed that could be a delivery: a text has only
+ * letters, digits and "-_+/=.".  A delivery of X must be a JSON object, which
+ * il_sig_x demands (without that a token "1" would be one, with a signature
+ * that was asked for); what Zoom signs of a delivery begins with "v0:", and
+ * it is asked in a signed request only.  Meta, Slack, Discord and CloudEvents
+ * get nothing that was made with a secret.
  *
  * Sources: the documents of Slack ("url_verification"), Meta ("Verification
  * Requests"), Zoom ("Validate your webhook endpoint"), X ("Challenge-Response

@@ -111,6 +111,9 @@ il_sig_shopify(const il_sig_conf_t *conf, const il_sig_request_t *req)
 }
 
 
+/* With the same secret X has us sign what anybody asks for (il_shake_get in
+ * il_shake.h), which is never an object, as all events are. */
+
 il_sig_why_e
 il_sig_x(const il_sig_conf_t *conf, const il_sig_request_t *req)
 {
@@ -122,8 +125,14 @@ il_sig_x(const il_sig_conf_t *conf, const il_sig_request_t *req)
         return why;
     }
 
-    return il_sig_over_body(conf, req, value, "sha256=", IL_SIG_SHA256,
-                            IL_SIG_BASE64);
+    why = il_sig_over_body(conf, req, value, "sha256=", IL_SIG_SHA256,
+                           IL_SIG_BASE64);
+
+    if (why == IL_SIG_WHY_OK && !il_sig_is_object(req->body)) {
+        return IL_SIG_WHY_BODY;
+    }
+
+    return why;
 }
 
 

@@ -248,11 +248,10 @@ il_sig_adyen_items(const il_sig_conf_t *conf, const il_sig_request_t *req)
 il_sig_why_e
 il_sig_adyen(const il_sig_conf_t *conf, const il_sig_request_t *req)
 {
-    int              present;
-    il_str_t         value;
-    il_sig_why_e     why;
-    il_sig_list_t    list;
-    il_json_value_t  whole;
+    int            present;
+    il_str_t       value;
+    il_sig_why_e   why;
+    il_sig_list_t  list;
 
     why = il_sig_get_optional(req, "hmacsignature", &value, &present);
     if (why != IL_SIG_WHY_OK) {
@@ -274,11 +273,5 @@ il_sig_adyen(const il_sig_conf_t *conf, const il_sig_request_t *req)
     /* The fields of a notification, joined, are signed with the same key:
      * they are no JSON object and must not pass for a body. */
 
-    if (il_json_find(req->body, il_str("", 0), &whole) != IL_JSON_OK
-        || whole.type != IL_JSON_OBJECT)
-    {
-        return IL_SIG_WHY_BODY;
-    }
-
-    return IL_SIG_WHY_OK;
+    return il_sig_is_object(req->body) ? IL_SIG_WHY_OK : IL_SIG_WHY_BODY;
 }

@@ -150,6 +150,9 @@ int il_sig_try_secrets(const il_sig_conf_t *conf, int kind, il_sig_alg_e alg,
 /* Takes prefix off value: 0, or -1 if it does not start with it. */
 int il_sig_strip(il_str_t *value, il_str_t prefix);
 
+/* 1 if text is one JSON object and nothing else. */
+int il_sig_is_object(il_str_t text);
+
 /* Takes the text up to the next separator at *pos: 1, or 0 at the end. */
 int il_sig_item(il_str_t s, char separator, size_t *pos, il_str_t *item);
 

@@ -3,6 +3,7 @@
  */
 
 #include "il_enc.h"
+#include "il_json.h"
 #include "il_sig_int.h"
 
 
@@ -245,4 +246,14 @@ il_sig_item(il_str_t s, char separator, size_t *pos, il_str_t *item)
     (*pos)++;
 
     return 1;
+}
+
+
+int
+il_sig_is_object(il_str_t text)
+{
+    il_json_value_t  whole;
+
+    return il_json_find(text, il_str("", 0), &whole) == IL_JSON_OK
+           && whole.type == IL_JSON_OBJECT;
 }

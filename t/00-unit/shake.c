@@ -3,7 +3,7 @@
  */
 
 #include "il_shake.h"
-#include "unit.h"
+#include "sig.h"
 
 
 static void
@@ -205,6 +205,174 @@ test_lengths(void **state)
 }
 
 
+/*
+ * Has X's handshake sign the token, and sends the token with what was answered
+ * as a delivery.  The signature fits, so it is the body that is refused.  0 if
+ * the handshake would not sign it.
+ */
+
+static int
+is_no_delivery(const il_sig_conf_t *x, il_str_t token)
+{
+    char               query[11 + 3 * IL_SHAKE_TOKEN_MAX], value[64];
+    char               body[IL_SHAKE_TOKEN_MAX];
+    sig_t              s;
+    size_t             i, n;
+    il_shake_rc_e      rc;
+    il_shake_conf_t    conf;
+    il_shake_answer_t  answer;
+
+    static const char  head[] = "{\"response_token\":\"";
+
+    memset(&conf, 0, sizeof(conf));
+    memcpy(query, "crc_token=", 10);
+    n = 10;
+
+    for (i = 0; i < token.len; i++) {
+        n += (size_t) snprintf(query + n, sizeof(query) - n, "%%%02x",
+                               (uint8_t) token.data[i]);
+    }
+
+    rc = il_shake_get(&conf, x, il_str(query, n), &answer);
+
+    if (rc != IL_SHAKE_ANSWER) {
+        assert_int_equal(rc, IL_SHAKE_REFUSED);
+        return 0;
+    }
+
+    n = answer.len - (sizeof(head) - 1) - 2;
+    assert_true(n < sizeof(value));
+    memcpy(value, answer.body + sizeof(head) - 1, n);
+    value[n] = '\0';
+
+    /* a space is a plus that was not escaped, and is signed as that */
+
+    for (i = 0; i < token.len; i++) {
+        body[i] = token.data[i] == ' ' ? '+' : token.data[i];
+    }
+
+    sig_init(&s, il_str(body, token.len), 0);
+    sig_add(&s, "x-twitter-webhooks-signature", value);
+    sig_expect(x, &s, IL_SIG_INVALID, IL_SIG_WHY_BODY);
+
+    return 1;
+}
+
+
+/* Whoever asks gets a signature over his token, so that no token that is
+ * signed may pass as a body. */
+
+static void
+test_signed_for_anybody(void **state)
+{
+    char           token[IL_SHAKE_TOKEN_MAX];
+    size_t         i, k, n, signs;
+    unsigned       c, d, seed;
+    il_sig_conf_t  x;
+
+    static const char  chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqr"
+                                 "stuvwxyz0123456789-_+/=.";
+    static const char *const  json[] = {
+        "12345", "0", "-1", "1.5", "1e9", "1E-9", "true", "false", "null",
+    };
+    static const char *const  refused[] = {
+        "{}", "{\"a\":1}", "[]", "\"a\"", "1\t", "1\n", "a:b", "a,b",
+    };
+
+    (void) state;
+
+    configure(&x, "x");
+
+    for (i = 0; i < il_rows(json); i++) {
+        assert_int_equal(is_no_delivery(&x, il_cstr(json[i])), 1);
+    }
+
+    for (i = 0; i < il_rows(refused); i++) {
+        assert_int_equal(is_no_delivery(&x, il_cstr(refused[i])), 0);
+    }
+
+    /* Every text of one and of two bytes. */
+
+    signs = 0;
+
+    for (c = 0; c < 256; c++) {
+        token[0] = (char) c;
+        signs += (size_t) is_no_delivery(&x, il_str(token, 1));
+
+        for (d = 0; d < 256; d++) {
+            token[1] = (char) d;
+            signs += (size_t) is_no_delivery(&x, il_str(token, 2));
+        }
+    }
+
+    n = sizeof(chars) - 1;
+    assert_int_equal(signs, (n + 1) + (n + 1) * (n + 1));
+
+    /* Some of every other length. */
+
+    seed = 7;
+
+    for (i = 3; i <= IL_SHAKE_TOKEN_MAX; i++) {
+
+        for (k = 0; k < i; k++) {
+            seed = seed * 1103515245 + 12345;
+            token[k] = chars[(seed >> 16) % n];
+        }
+
+        assert_int_equal(is_no_delivery(&x, il_str(token, i)), 1);
+    }
+
+    /* An object is one, if its signature fits. */
+
+    {
+        char      value[64] = "sha256=";
+        sig_t     s;
+        il_str_t  body;
+
+        body = il_cstr("{}");
+        sig_sign(value + 7, sizeof(value) - 7, IL_SIG_SHA256, IL_SIG_BASE64,
+                 il_cstr("zoomsecret"), &body, 1);
+        sig_init(&s, body, 0);
+        sig_add(&s, "x-twitter-webhooks-signature", value);
+        sig_expect(&x, &s, IL_SIG_OK, IL_SIG_WHY_OK);
+    }
+}
+
+
+/* Zoom asks in a signed request; still nothing is signed that has what
+ * divides time and body of a delivery. */
+
+static void
+test_signed_for_zoom(void **state)
+{
+    char               body[128];
+    size_t             i, at;
+    il_sig_conf_t      sig;
+    il_shake_answer_t  answer;
+
+    static const char  token[] = "v0123456789";
+
+    (void) state;
+
+    configure(&sig, "zoom");
+
+    for (i = 0; i <= sizeof(token) - 1; i++) {
+        at = (size_t) snprintf(body, sizeof(body), "{\"event\":\"endpoint.url_"
+                               "validation\",\"payload\":{\"plainToken\":\"%s"
+                               "\"}}", token);
+        at -= 3 + sizeof(token) - 1;
+
+        if (i < sizeof(token) - 1) {
+            body[at + i] = ':';
+        }
+
+        assert_int_equal(il_shake_post(&sig, il_cstr(body), &answer),
+                         i < sizeof(token) - 1 ? IL_SHAKE_REFUSED
+                                               : IL_SHAKE_ANSWER);
+    }
+}
+
+
 static void
 test_options(void **state)
 {
@@ -331,6 +499,8 @@ main(void)
         cmocka_unit_test(test_get),
         cmocka_unit_test(test_post),
         cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_signed_for_anybody),
+        cmocka_unit_test(test_signed_for_zoom),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_taken),

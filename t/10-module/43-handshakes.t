@@ -185,6 +185,14 @@ refused('x, no token', 403, 'forbidden', GET => '/x?crc_token=');
 refused('x, a long token', 403, 'forbidden', GET => '/x?crc_token='
     . 'a' x 600);
 refused('x, something else', 401, 'signature-invalid', GET => '/x?a=b');
+for my $token (qw(12345 null true -1.5e9 a/b+c=)) {
+    my $res = $t->http(GET => '/x?crc_token=' . $token =~ s/\+/%2B/r);
+    like($res->{body}, qr/"sha256=\S{44}"/, "x, $token: signed for anybody");
+    my ($sig) = $res->{body} =~ /(sha256=[^"]+)/;
+    refused("x, $token: no delivery", 401, 'signature-invalid', POST => '/x',
+        { body => $token, headers => [ 'X-Twitter-Webhooks-Signature' =>
+        $sig ] });
+}
 
 sub discord {
     my ($body, $forged) = @_;
@@ -263,6 +271,9 @@ is(taken('slack, a command', '/slack', slack('type=url_verification'))
 is(taken('slack, a long body', '/slack', slack('{"type":"url_verification",'
     . '"challenge":"x","pad":"' . 'x' x 9000 . '"}'))->{status}, 202,
     'slack, a long body: 202');
+is(taken('x, an event', '/x', { body => '{"for_user_id":"1"}', headers => [
+    'X-Twitter-Webhooks-Signature' => crc('{"for_user_id":"1"}') ] })
+    ->{status}, 202, 'x: 202');
 is(taken('zoom, an event', '/zoom', zoom('{"event":"meeting.started"}'))
     ->{status}, 202, 'zoom: 202');
 
