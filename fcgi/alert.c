@@ -12,6 +12,9 @@
 #include "server.h"
 
 
+#define IL_ALERT_FILE_MAX  64       /* bytes of the name of a secret's file */
+
+
 static const char  il_alert_missing[] = "There is no such alert.";
 
 
@@ -74,7 +77,7 @@ il_alert_delete(il_req_t *r)
 }
 
 
-/* What is no URL by its form is left to the database. */
+/* What is no string, or too long, is left to the database. */
 
 static int
 il_alert_url(il_req_t *r)
@@ -82,28 +85,62 @@ il_alert_url(il_req_t *r)
     char             url[IL_URL_MAX + 1], why[256], detail[320];
     size_t           len;
     il_url_t         parsed;
+    const char      *bad;
     il_outrules_t    rules;
     il_json_value_t  v;
 
     if (il_json_find(il_buf_str(&r->body), il_cstr("/url"), &v) != IL_JSON_OK
         || v.type != IL_JSON_STRING
-        || il_json_unescape(v.raw, url, sizeof(url), &len) != 0
-        || il_url_parse(il_str(url, len), &parsed) != NULL)
+        || il_json_unescape(v.raw, url, sizeof(url), &len) != 0)
     {
         return 0;
     }
 
-    il_alert_rules(&il_srv.conf, &rules);
+    bad = il_url_parse(il_str(url, len), &parsed);
 
-    if (il_outcall_url(&rules, il_str(url, len), &parsed, why, sizeof(why))
-        != 0)
-    {
-        (void) snprintf(detail, sizeof(detail), "\"url\" %s.", why);
-        il_req_problem(r, IL_P_FIELD_INVALID, detail);
-        return -1;
+    if (bad == NULL) {
+        il_alert_rules(&il_srv.conf, &rules);
+
+        if (il_outcall_url(&rules, il_str(url, len), &parsed, why,
+                           sizeof(why)) == 0)
+        {
+            return 0;
+        }
+
+        bad = why;
     }
 
-    return 0;
+    (void) snprintf(detail, sizeof(detail), "\"url\" %s.", bad);
+    il_req_problem(r, IL_P_FIELD_INVALID, detail);
+
+    return -1;
+}
+
+
+/* "@name" must be there: an alert that nobody can sign tells nobody. */
+
+static int
+il_alert_file(il_req_t *r)
+{
+    char             name[IL_ALERT_FILE_MAX + 2], why[256], detail[320];
+    size_t           len;
+    il_json_value_t  v;
+
+    if (il_json_find(il_buf_str(&r->body), il_cstr("/secret"), &v)
+            != IL_JSON_OK
+        || v.type != IL_JSON_STRING
+        || il_json_unescape(v.raw, name, sizeof(name), &len) != 0
+        || len < 2 || name[0] != '@'
+        || il_alert_secret_known(il_str(name + 1, len - 1), why, sizeof(why))
+           == 0)
+    {
+        return 0;
+    }
+
+    (void) snprintf(detail, sizeof(detail), "\"secret\": %s.", why);
+    il_req_problem(r, IL_P_FIELD_INVALID, detail);
+
+    return -1;
 }
 
 
@@ -118,7 +155,9 @@ il_alert_put(il_req_t *r)
         return;
     }
 
-    if (il_doc_object(r, "An alert") != 0 || il_alert_url(r) != 0) {
+    if (il_doc_object(r, "An alert") != 0 || il_alert_url(r) != 0
+        || il_alert_file(r) != 0)
+    {
         return;
     }
 

@@ -18,6 +18,10 @@ int il_alert_conf(const il_conf_t *conf, char *err, size_t cap)
 /* Whom alerts may be sent to. */
 void il_alert_rules(const il_conf_t *conf, il_outrules_t *rules);
 
+/* Is there a secret of that name, and is it one?  0, or -1 and why. */
+int il_alert_secret_known(il_str_t name, char *why, size_t cap)
+    IL_MUST_CHECK;
+
 /* Starts the threads, if any; stop makes them give up what is under way and
  * waits for them.  0 or -1. */
 int il_alert_start(void) IL_MUST_CHECK;

@@ -99,6 +99,20 @@ il_alert_secret_file(il_str_t name, uint8_t *key, size_t cap, size_t *len,
 }
 
 
+int
+il_alert_secret_known(il_str_t name, char *why, size_t cap)
+{
+    int      rc;
+    size_t   len;
+    uint8_t  key[IL_ALERT_SECRET_MAX];
+
+    rc = il_alert_secret_file(name, key, sizeof(key), &len, why, cap);
+    sodium_memzero(key, sizeof(key));
+
+    return rc;
+}
+
+
 static int
 il_alert_secret(const il_alert_t *a, uint8_t *key, size_t cap, size_t *len,
     char *why, size_t why_cap)

@@ -159,8 +159,9 @@ il_slot_when(il_req_t *r)
     if (!il_schedule_is_date(r->args[1])
         && il_rfc3339_parse(r->args[1], &ms) != 0)
     {
-        il_req_problem(r, IL_P_NOT_FOUND, "There is no such slot: a date is "
-                       "like 2026-07-24, a time like 2026-07-24T00:00:00Z.");
+        il_req_problem(r, IL_P_FIELD_INVALID, "A slot is named by its "
+                       "business date, like 2026-07-24, or by its time, like "
+                       "2026-07-24T00:00:00Z.");
         return -1;
     }
 

@@ -17,7 +17,7 @@
 #include "who.h"
 
 
-#define IL_SUBJECT_MAX  512         /* bytes */
+#define IL_SUBJECT_MAX  128         /* bytes */
 #define IL_CURSOR_MAX   200         /* behind its time */
 
 
@@ -290,6 +290,15 @@ il_schedule_slots(il_req_t *r)
         || il_query_int(r, &q[2], 1, IL_DOC_LIMIT_MAX, &d->number) != 0
         || il_schedule_cursor(r, &q[3]) != 0)
     {
+        return;
+    }
+
+    /* dates of this form have the order of their text */
+
+    if (s->date.data != NULL && s->to.data != NULL
+        && memcmp(s->to.data, s->date.data, s->to.len) < 0)
+    {
+        il_query_invalid(r, q[1].name, "is before \"from\"");
         return;
     }
 

@@ -107,9 +107,10 @@ $$;
 --   delivered  2xx
 --   again      later, with a growing pause (2 s doubling to 5 min); where
 --              nobody answers, or with 5xx, 408 or 429, nothing is sent to
---              that alert for a while (2 s doubling to 1 min)
---   dropped    410, or not taken for 24 h: it stays in alert_events, and says
---              so
+--              that alert for a while (2 s doubling to 1 min); where the
+--              receiver says that it is gone (410), for 5 min at once: a proxy
+--              may say so, too, and whoever is to be told must not miss it
+--   dropped    not taken for 24 h: it stays in alert_events, and says so
 --   gone       somebody else's try by now, or nobody's
 create or replace function interlock.alert_answer(
     p_tenant int[], p_event uuid[], p_try int[], p_status int[],
@@ -158,8 +159,9 @@ as $$
 declare
     v_now      timestamptz := clock_timestamp();
     v_outcome  text;
-    v_down     boolean := coalesce(p_status >= 500 or p_status in (408, 429),
-                                   true);
+    v_down     boolean := coalesce(p_status >= 500
+                                   or p_status in (408, 410, 429), true);
+    v_pause    float8;
     d          interlock.alert_deliveries;
 begin
     select * into d from interlock.alert_deliveries x
@@ -171,15 +173,15 @@ begin
 
     v_outcome := case
         when p_status between 200 and 299 then 'delivered'
-        when p_status = 410 or d.created_at <= v_now - interval '24 hours'
-            then 'dropped'
+        when d.created_at <= v_now - interval '24 hours' then 'dropped'
         else 'again' end;
+    v_pause := (0.75 + random() / 2) * case when p_status = 410 then 300
+        else least(300, 2 ^ least(d.tries, 30)) end;
 
     if v_outcome = 'again' then
         update interlock.alert_deliveries x
-        set started_at = null, due_at = v_now + make_interval(
-            secs => (0.75 + random() / 2)
-                * least(300, 2 ^ least(d.tries, 30)))
+        set started_at = null,
+            due_at = v_now + make_interval(secs => v_pause)
         where x.tenant = p_tenant and x.event_id = p_event;
     else
         delete from interlock.alert_deliveries x
@@ -198,8 +200,9 @@ begin
         fails = case when v_outcome = 'delivered' then 0
                 else a.fails + 1 end,
         hold_until = case when v_outcome <> 'delivered' and v_down
-            then v_now + make_interval(secs => (0.75 + random() / 2)
-                * least(60, 2 ^ least(a.fails + 1, 30))) end,
+            then v_now + make_interval(secs => case when p_status = 410
+                then v_pause else (0.75 + random() / 2)
+                    * least(60, 2 ^ least(a.fails + 1, 30)) end) end,
         last_sent_at = case when v_outcome = 'delivered' then v_now
                        else a.last_sent_at end,
         last_error = case when v_outcome <> 'delivered' then p_error end

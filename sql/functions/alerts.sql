@@ -91,6 +91,44 @@ begin
 end
 $$;
 
+-- alert_names(tenant, field, names, old): is there each of these kinds, or
+-- schedules?  What an alert (old) is about already may have gone meanwhile.
+create or replace function interlock.alert_names(
+    p_tenant int, p_field text, p_names text[], p_old text[],
+    out problem text, out detail text)
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v_name  text;
+begin
+    foreach v_name in array coalesce(p_names, '{}') loop
+        continue when v_name = any (p_old);
+
+        if p_field = 'kinds' then
+            perform from interlock.kind_row(p_tenant, v_name);
+            problem := 'kind-unknown';
+            detail := format('"kinds": there is no kind "%s"', v_name);
+        else
+            perform from interlock.schedules s
+            where s.tenant = p_tenant and s.name = v_name and not s.deleted;
+            problem := 'field-invalid';
+            detail := format('"schedules": there is no schedule "%s"',
+                             v_name);
+        end if;
+
+        if not found then
+            return;
+        end if;
+    end loop;
+
+    problem := null;
+    detail := null;
+end
+$$;
+
 -- alert_doc(a): the JSON object of the API.  A secret is never in it; the
 -- name of a secret's file is.
 create or replace function interlock.alert_doc(a interlock.alerts)
@@ -129,7 +167,8 @@ $$;
 -- counts for what is not delivered yet, too.
 -- Locks: the tenant's scan, then the alert's row.
 -- Answers: one row, problem null and doc the alert.
--- Refuses: json-invalid, unknown-field, field-invalid.
+-- Refuses: json-invalid, unknown-field, field-invalid (a schedule that is not
+-- there, too), kind-unknown.
 create or replace function interlock.alert_put(
     p_tenant int, p_name text, p_doc text)
 returns table (problem text, detail text, doc text)
@@ -189,6 +228,16 @@ begin
         if c.problem is not null then
             return query select c.problem, c.detail, null::text;
             return;
+        end if;
+
+        if r.key in ('kinds', 'schedules') then
+            select * into c from interlock.alert_names(p_tenant, r.key,
+                interlock.text_array(r.value), case r.key when 'kinds'
+                    then a.kinds else a.schedules end);
+            if c.problem is not null then
+                return query select c.problem, c.detail, null::text;
+                return;
+            end if;
         end if;
 
         case r.key
@@ -379,6 +428,8 @@ $$;
 
 revoke all on function interlock.alert_conditions() from public;
 revoke all on function interlock.alert_field(text, json) from public;
+revoke all on function interlock.alert_names(int, text, text[], text[])
+    from public;
 revoke all on function interlock.alert_doc(interlock.alerts) from public;
 revoke all on function interlock.json_more(text, text) from public;
 revoke all on function interlock.text_array(json) from public;

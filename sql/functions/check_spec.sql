@@ -278,7 +278,10 @@ as $$
         when substring(p_url from '^[a-zA-Z]+://([^/?]*)') ~ '[{}]'
         then 'may have fields behind the host only'
         when p_url !~* '^https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?([/?]|$)'
-        then 'must have a host name or an address, and a port at most' end
+        then 'must have a host name or an address, and a port at most'
+        when substring(p_url from '^[a-zA-Z]+://[^/?]*:([0-9]{1,5})([/?]|$)')
+            ::int not between 1 and 65535
+        then 'must have a port from 1 to 65535' end
 $$;
 
 -- check_http(spec, fields): the fields of type http that need each other.

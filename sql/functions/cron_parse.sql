@@ -27,8 +27,8 @@ begin
             return;
         end if;
 
-        m := regexp_match(lower(v_item),
-            '^(\*|\d{1,4}|[a-z]+)(-(\d{1,4}|[a-z]+))?(/(\d{1,4}))?$');
+        m := regexp_match(v_item,
+            '^(\*|\d{1,4}|[A-Za-z]+)(-(\d{1,4}|[A-Za-z]+))?(/(\d{1,4}))?$');
         if m is null or (m[1] = '*' and m[3] is not null) then
             why := format('"%s" is no value, range, step or *',
                           left(v_item, 32));
@@ -42,7 +42,8 @@ begin
             if v_word ~ '^\d' then
                 v_n := v_word::int;
             else
-                v_n := p_low + array_position(p_names, v_word) - 1;
+                v_n := p_low + array_position(p_names,
+                    lower(v_word)) - 1;
             end if;
             if v_n is null then
                 why := format('"%s" is no value of it%s', left(v_word, 32),
@@ -108,6 +109,11 @@ declare
     v_mask  bigint[] := '{}';
     f       record;
 begin
+    if v_text ~ '[[:cntrl:]]' and replace(v_text, E'\t', '') ~ '[[:cntrl:]]' then
+        why := 'it has a line break, or another control character';
+        return;
+    end if;
+
     if v_text like '@%' then
         v_text := case lower(v_text)
             when '@hourly' then '0 * * * *'

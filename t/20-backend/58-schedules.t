@@ -75,6 +75,11 @@ for my $bad (
     [ { subjects => 'a' }, qr/array/ ],
     [ { subjects => [1] }, qr/strings/ ],
     [ { subjects => ["a\nb"] }, qr/control/ ],
+    [ { subjects => ['x' x 129] }, qr/1 to 128 bytes/ ],
+    [ { cron => "0 9 * * *\n" }, qr/line break/ ],
+    [ { cron => '0 9 L * *' }, qr/"L" is no value/ ],
+    [ { name => 'good' }, qr/"name" must be the name in the path/ ],
+    [ { payload => 'x' x 65536 }, qr/payload.*65536/ ],
     [ { start => '2026-02-01T00:00:00Z', end => '2026-01-01T00:00:00Z' },
       qr/after "start"/ ],
     [ { start => 'soon' }, qr/start/ ],
@@ -88,6 +93,19 @@ for my $bad (
     my ($doc, $like) = @$bad;
     problem(put('bad', %$doc), 400, 'field-invalid', $like,
         JSON::PP->new->canonical->encode($doc));
+}
+for my $payload (5, 'text', [1, '{date}'], JSON::PP::true, { a => '{date}' },
+    undef)
+{
+    my $res = put('any', payload => $payload);
+    my $json = JSON::PP->new->canonical->allow_nonref;
+    is($json->encode($res->{json}{payload}), $json->encode($payload),
+        'a payload is any JSON');
+}
+is(op(DELETE => '/v1/schedules/any')->{status}, 204, 'that is enough');
+for my $path (qw(kinds/free limits/crm effect-kinds/mail alerts/a)) {
+    problem(op(PUT => "/v1/$path", { name => 'other' }), 400, 'field-invalid',
+        qr/name in the path/, "another name in $path");
 }
 problem(put('bad', colour => 'red'), 400, 'unknown-field', qr/colour/,
     'a field that is none');
@@ -160,9 +178,18 @@ for my $date (qw(2026-02-29 2026-13-01 24.7.2026 today 0000-01-01)) {
         400, 'field-invalid', qr/date/, "a run of $date");
     problem(op(GET => "/v1/schedules/good/slots?from=$date"), 400,
         'field-invalid', qr/from/, "slots from $date");
-    problem(op(GET => "/v1/schedules/good/slots/$date/impact"), 404,
-        'not-found', undef, "the impact of $date");
+    problem(op(GET => "/v1/schedules/good/slots/$date/impact"), 400,
+        'field-invalid', qr/business date/, "the impact of $date");
+    problem(op(POST => "/v1/schedules/good/slots/$date/rerun", { %who,
+        impact_id => 'x', only => 'all' }), 400, 'field-invalid',
+        qr/business date/, "a rerun of $date");
 }
+problem(op(POST => '/v1/schedules/good/run', { %who, date => '2099-01-01' }),
+    400, 'field-invalid', qr/future/, 'a run of what is to come');
+problem(op(POST => "/v1/schedules/good/$_->[0]", { %who, %{ $_->[1] },
+    subjects => ['x' x 129] }), 400, 'field-invalid', qr/subjects.*128/,
+    "$_->[0] of a long subject") for [ run => { date => '2026-07-24' } ],
+    [ backfill => { from => '2026-07-01', to => '2026-07-02' } ];
 problem(op(POST => '/v1/schedules/good/run', { %who, date => '2026-07-24',
     subjects => $_ }), 400, 'field-invalid', qr/subjects/, 'a run of '
     . JSON::PP->new->encode($_)) for [], [1], 'a', ['nosuch'];
@@ -175,9 +202,15 @@ problem(op(POST => '/v1/schedules/good/backfill', { %who, plan_id => $nobody,
     from => '2026-07-02' }), 400, 'field-invalid', qr/from/,
     'a plan with a range');
 problem(op(GET => "/v1/schedules/good/slots?$_"), 400, 'field-invalid',
-    undef, "slots by $_") for 'cursor=x', 'limit=0', 'limit=201';
+    undef, "slots by $_") for 'cursor=x', 'limit=0', 'limit=201',
+    'from=2026-07-02&to=2026-07-01', 'from=';
+is(op(GET => '/v1/schedules/good/slots?from=2026-07-01&to=2026-07-01')->{status},
+    200, 'slots of one date');
 problem(op(GET => "/v1/gaps?$_"), 400, 'field-invalid', undef, "gaps by $_")
-    for 'state=lost', 'schedule=A', 'cursor=.', 'limit=x';
+    for 'state=lost', 'schedule=A', 'cursor=.', 'limit=x', 'schedule=',
+    'schedule', 'state=&state=';
+problem(op(GET => "/v1/jobs?$_="), 400, 'field-invalid', qr/$_" is empty/,
+    "jobs by no $_") for qw(kind status work_key);
 for my $do (qw(approve dismiss)) {
     problem(op(POST => "/v1/gaps/$_/$do", \%who), 404, 'not-found', qr/gap/,
         "$do $_") for $nobody, 'nosuch';
@@ -205,6 +238,51 @@ for (1, 2) {
         or diag($done->{body});
     is(one('select count(*) from interlock.jobs'), 8, 'once');
 }
+
+# A plan is of what its schedule meant when it was made.
+my $backfill = '/v1/schedules/good/backfill';
+my @plans = map { op(POST => $backfill, { from => '2026-06-01',
+    to => "2026-06-0$_" })->{json}{plan_id} } 1, 2;
+is(put('good', payload => { n => 1 })->{status}, 200, 'the schedule changes');
+problem(op(POST => $backfill, { %who, plan_id => $plans[0] }), 409,
+    'plan-expired', qr/changed since/, 'a plan of before');
+is(op(POST => $backfill, { %who, plan_id => $plan->{json}{plan_id} })
+    ->{json}{admitted}, 6, 'what was carried out is answered again');
+is(op(DELETE => '/v1/schedules/good')->{status}, 204, 'it is deleted');
+problem(op(POST => $backfill, { %who, plan_id => $plans[1] }), 404,
+    'not-found', undef, 'a plan of what is gone');
+is(put('good')->{status}, 200, 'it is made anew');
+problem(op(POST => $backfill, { %who, plan_id => $plans[1] }), 409,
+    'plan-expired', qr/changed since/, 'a plan of its forerunner');
+is(one('select count(*) from interlock.jobs'), 8, 'runs nothing');
+
+# Too long a range is refused before it costs anything.
+is(put('minutes', cron => '* * * * *', work_key => 'm:{subject}:{slot}')
+    ->{status}, 200, 'a schedule of minutes');
+my $today = strftime('%Y-%m-%d', gmtime);
+for my $years (1, 2, 9) {
+    my $t0 = time;
+    my $from = (substr($today, 0, 4) - $years) . '-01-02';
+    problem(op(POST => '/v1/schedules/minutes/backfill', { from => $from,
+        to => $today }), 400, 'field-invalid', qr/more than 100000 works/,
+        "$years years of minutes");
+    cmp_ok(time - $t0, '<', 5, 'soon');
+}
+
+# What a work was made of may be gone: then nothing can say what it would do.
+my $gone = 'good:a:2026-07-24';
+$db->do('set session_replication_role = replica');
+$db->do("create temp table payload as select p.* from interlock.payloads p,"
+    . " interlock.jobs j where j.work_key = '$gone' and p.tenant = j.tenant"
+    . ' and p.job_id = j.id');
+$db->do('delete from interlock.payloads p using payload x'
+    . ' where p.tenant = x.tenant and p.job_id = x.job_id');
+problem(op(GET => "/v1/works/$gone/impact"), 410, 'pruned', undef,
+    'the impact of what is pruned');
+problem(op(POST => "/v1/works/$gone/rerun", { %who, impact_id => 'x' }), 410,
+    'pruned', undef, 'a rerun of it');
+$db->do('insert into interlock.payloads select * from payload');
+$db->do('set session_replication_role = origin');
 
 
 # --- many subjects ---------------------------------------------------------------------

@@ -29,6 +29,7 @@ my $i = Interlock::Test->instance(conf => [
     'recover_interval = 50ms',
     "alert_hosts = 127.0.0.1:$port localhost:$port 169.254.169.254:80",
     "alert_private = 127.0.0.1:$port 169.254.169.254:80",
+    "check_hosts = 127.0.0.1:$port", "check_private = 127.0.0.1:$port",
     'log_level = info',
 ]);
 
@@ -36,8 +37,10 @@ my $KEY = 'a key that nobody may see, ever!';
 my $SECRET = 'whsec_' . encode_base64($KEY, '');
 my $file = "$i->{dir}/alert-secrets/ops";
 Interlock::Test::spew($file, "$SECRET\n");
-chmod 0600, $file;
-chown +(stat "$i->{dir}/alert-secrets")[4], -1, $file if $> == 0;
+my $short = "$i->{dir}/alert-secrets/short";
+Interlock::Test::spew($short, "whsec_\n");
+chmod 0600, $file, $short;
+chown +(stat "$i->{dir}/alert-secrets")[4], -1, $file, $short if $> == 0;
 
 sub call {
     my ($method, $path, $body, $token) = @_;
@@ -129,8 +132,11 @@ my $address = 'may not be called from here (private, link-local or reserved)';
 for ([ 'http://169.254.169.254/', $address ], [ 'http://127.0.0.2/', $address ],
     [ "http://[::1]:$port/", $address ],
     [ 'http://hooks.example/', 'not among alert_hosts of the configuration' ],
-    [ 'ftp://hooks.example/', 'must begin with https:// or http://' ],
-    [ "http://u:p\@127.0.0.1:$port/", 'may not have a user or password' ])
+    [ 'ftp://hooks.example/', 'does not begin with https:// or http://' ],
+    [ "http://u:p\@127.0.0.1:$port/", 'has a user or password' ],
+    [ 'http://127.0.0.1:0/', 'has a port that is none' ],
+    [ 'http://127.0.0.1:99999/', 'has a port that is none' ],
+    [ 'http://0x7f.1/', 'has an address that is not in its usual form' ])
 {
     my ($url, $why) = @$_;
     my $res = put_alert('bad', url => $url);
@@ -138,7 +144,11 @@ for ([ 'http://169.254.169.254/', $address ], [ 'http://127.0.0.2/', $address ],
     like($res->{json}{detail}, qr/^"url" .*\Q$why\E/, '... and why');
 }
 for ([ { secret => 'plain' }, qr/"secret" must be "whsec_"/ ],
+    [ { secret => '@nofile' }, qr/"secret": .*"nofile" cannot be read/ ],
+    [ { secret => '@short' }, qr/"secret": .*"short" is not "whsec_"/ ],
     [ { conditions => ['rain'] }, qr/"conditions" must be some of gap, / ],
+    [ { schedules => ['nosuch'] }, qr/there is no schedule "nosuch"/ ],
+    [ { name => 'ops' }, qr/"name" must be the name in the path/ ],
     [ { colour => 'red' }, qr/no field "colour"/ ])
 {
     my ($doc, $why) = @$_;
@@ -146,6 +156,9 @@ for ([ { secret => 'plain' }, qr/"secret" must be "whsec_"/ ],
     is($res->{status}, 400, join ',', keys %$doc);
     like($res->{json}{detail}, $why, '... and why');
 }
+my $unknown = put_alert('bad', kinds => ['nosuch']);
+is($unknown->{status}, 404, 'a kind that is not there');
+like($unknown->{json}{type}, qr{/kind-unknown$}, '... and what is wrong');
 is(call(PUT => '/v1/alerts/bad', { url => $s->url }, $_)->{status}, 403,
     "not by $_") for qw(submit worker auditor);
 is(call(GET => '/v1/alerts/bad')->{status}, 404, 'there is none');
@@ -205,6 +218,85 @@ wait_told('ops', @want = (@want, 'recovered stopped'));
 ok(claim('old'), 'and claimed');
 wait_told('ops', @want = (@want, 'recovered queue_age'));
 wait_told('file', 'opened stopped', 'recovered stopped');
+
+# --- what nobody could look up ----------------------------------------------
+
+good('a kind whose results are looked up', call(PUT => '/v1/kinds/look', {
+    overlap => 'skip', on_lost => 'check', result_check => { type => 'http',
+        url => $s->url . '/error/look', found => { status => [200] },
+        delay => 0, max_checks => 1 } }));
+$id = submit('look', 'look:1');
+claim('look');
+$i->psql("update interlock.leases set expires_at = clock_timestamp() - interval '1 s'");
+@got = wait_told('ops', @want = (@want, 'opened held', 'opened check_exhausted'));
+is($got[-1]{data}{job_id}, $id, 'which job');
+ok((grep { $_->{path} eq '/error/look' } $s->seen), 'it was looked for');
+decide($id, 'succeed');
+wait_told('ops', @want = (@want, 'recovered held', 'recovered check_exhausted'));
+
+# --- schedules: gaps, and skips in a row ------------------------------------
+
+# As if nobody had scanned it for so long; its slots stay to be looked at then.
+sub behind {
+    my ($name, $ago) = @_;
+
+    $i->psql("set session_replication_role = replica;
+        update interlock.schedules s
+        set since = least(s.since, x.at), scanned_to = x.at,
+            next_at = interlock.schedule_next(v, x.at)
+        from interlock.schedule_versions v, lateral (
+            select clock_timestamp() - interval '$ago' as at) x
+        where s.name = '$name' and v.tenant = s.tenant and v.name = s.name
+            and v.version = s.version");
+}
+
+sub look {
+    $i->psql('update interlock.slots set check_at = clock_timestamp()'
+        . ' where check_at is not null');
+}
+
+sub schedule {
+    my ($name, %doc) = @_;
+
+    good("schedule $name", call(PUT => "/v1/schedules/$name", { zone => 'UTC',
+        kind => $name, work_key => "$name:{slot}", %doc }));
+}
+
+good("kind $_", call(PUT => "/v1/kinds/$_", { overlap => 'skip' }))
+    for qw(daily hourly);
+my $hour = $i->psql("select to_char((clock_timestamp() - interval '1 hour')"
+    . " at time zone 'UTC', 'FMMI FMHH24')");
+schedule('daily', cron => "$hour * * *", grace => 60);
+behind('daily', '2 hours');
+$i->wait_for(sub { $i->psql("select count(*) from interlock.slots where"
+    . " schedule = 'daily' and state = 'admitted'") }, 10, 'its slot');
+look();
+@got = wait_told('ops', @want = (@want, 'opened gap'));
+my $gap = call(GET => '/v1/gaps?schedule=daily')->{json}{items}[0];
+is($got[-1]{data}{gap_id}, $gap->{gap_id}, 'which gap');
+is($got[-1]{data}{schedule}, 'daily', 'of which schedule');
+is($got[-1]{data}{work_key}, $gap->{work_key}, 'of which work');
+good('its work is done', $i->http(POST => '/v1/lease/complete', { body => {},
+    headers => { authorization => 'Bearer ' . claim('daily')->{owner_token} } }));
+look();
+@got = wait_told('ops', @want = (@want, 'recovered gap'));
+is($got[-1]{data}{gap_state}, 'closed', 'and so it is over');
+
+my $minute = $i->psql("select to_char(clock_timestamp() - interval"
+    . " '30 minutes', 'FMMI')");
+schedule('hourly', cron => "$minute * * * *", catch_up => 'skip',
+    skip_alarm => 200);
+behind('hourly', '150 hours');
+$i->wait_for(sub { call(GET => '/v1/schedules/hourly')->{json}{skips_in_row}
+    == 150 }, 10, 'slots that are skipped');
+is(scalar(told('ops')), @want, 'not enough of them');
+schedule('hourly', skip_alarm => 100);
+@got = wait_told('ops', @want = (@want, 'opened skips'));
+is($got[-1]{data}{schedule}, 'hourly', 'of which schedule');
+schedule('hourly', catch_up => 'latest');
+behind('hourly', '45 minutes');
+wait_told('ops', @want = (@want, 'recovered skips'));
+is(call(DELETE => '/v1/schedules/hourly')->{status}, 204, 'it ends');
 
 # --- who verifies it -------------------------------------------------------
 

@@ -102,8 +102,8 @@ like($r->{out}, qr/^missing +1$/m, 'one is missing');
 my ($id) = $r->{out} =~ /^impact_id +(\S+)$/m;
 is(cli('impact', @date, 'x')->{code}, 64, 'a key and a date: 64');
 is(cli('impact')->{code}, 64, 'neither: 64');
-is(cli('impact', '--schedule', 'sums', '--date', 'x')->{code}, 66,
-    'no such date: 66');
+is(cli('impact', '--schedule', 'sums', '--date', 'x')->{code}, 65,
+    'no date: 65');
 is(cli('impact', 'nosuch:key')->{code}, 66, 'no such work: 66');
 
 is(cli('rerun', @date, @why)->{code}, 64, 'no rerun without a look');

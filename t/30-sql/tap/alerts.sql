@@ -67,6 +67,10 @@ copy bad (doc, problem, detail) from stdin with (delimiter '|');
 {"conditions":["rain"]}|field-invalid|"conditions" must be some of gap, check_exhausted, held, failed, skips, queue_age, stopped
 {"kinds":"k"}|field-invalid|"kinds" must be an array of 1 to 200 strings
 {"kinds":["A"]}|field-invalid|"kinds" must be names
+{"kinds":["nosuch"]}|kind-unknown|"kinds": there is no kind "nosuch"
+{"schedules":["nosuch"]}|field-invalid|"schedules": there is no schedule "nosuch"
+{"url":"https://h:0/"}|field-invalid|"url" must have a port from 1 to 65535
+{"url":"https://h:65536"}|field-invalid|"url" must have a port from 1 to 65535
 {"url":"https://h/","url":"https://h/"}|field-invalid|"url" occurs twice
 {"name":"b"}|field-invalid|"name" must be the name in the path
 \.
@@ -79,6 +83,19 @@ select is((select doc ->> 'conditions' from pg_temp.put('{"url":"https://h/x",
     "secret":"whsec_c2VjcmV0LXRoYXQtaXMtbG9uZy1lbm91Z2gh"}')),
     '["gap","check_exhausted","held","failed","skips","queue_age","stopped"]',
     'by default it is told of everything');
+select is((select p.problem from pg_temp.put('{"url":"https://h/",
+    "secret":"@f","kinds":["gone"],"schedules":["gone"]}', 'g') p),
+    'kind-unknown', 'an alert of kinds');
+select t.kind('gone', '{"overlap":"skip"}');
+select t.plan_slots('gone', 'gone', '0 0 1 1 *', 'a');
+select is((select p.problem from pg_temp.put('{"url":"https://h/",
+    "secret":"@f","kinds":["gone"],"schedules":["gone"]}', 'g') p), null,
+    'and schedules that are there');
+select interlock.schedule_delete(t.demo(), 'gone'),
+    interlock.kind_delete(t.demo(), 'gone');
+select is((select p.problem from interlock.alert_get(t.demo(), 'g') g,
+    pg_temp.put(g.doc, 'g') p), null, 'may be put back when they went');
+select interlock.alert_delete(t.demo(), 'g');
 select is((select doc ->> 'secret' from pg_temp.put(
     '{"url":"https://h/","secret":"@file"}', 'f')), '@file',
     'the name of a file is shown');
@@ -348,6 +365,22 @@ select is(pg_temp.answer(503), 'again', 'refused');
 select is(pg_temp.answer(200), 'gone', 'answered already');
 select is((select count(*)::int from interlock.alert_take(9)), 0,
     'nothing is sent for a while');
+update interlock.alert_deliveries set due_at = '-infinity';
+update interlock.alerts set due_at = '-infinity', hold_until = null;
+truncate taken;
+insert into taken select * from interlock.alert_take(9);
+select is(pg_temp.answer(410), 'again', 'a receiver that says it is gone');
+select ok((select d.due_at between clock_timestamp() + interval '3 minutes'
+        and clock_timestamp() + interval '7 minutes'
+    from interlock.alert_deliveries d order by d.seq limit 1),
+    'is asked again after the longest pause');
+select ok((select a.hold_until > clock_timestamp() + interval '3 minutes'
+    and a.last_error = 'why' from interlock.alerts a where a.name = 'a'),
+    'with all that is meant for it');
+select is((select (e.last_status, e.dropped_at)::text
+    from interlock.alert_events e join taken x on x.event_id = e.id),
+    '(410,)', 'and is seen to have said so');
+update interlock.alert_deliveries set tries = 1;
 update interlock.alert_deliveries set due_at = '-infinity';
 update interlock.alerts set due_at = '-infinity', hold_until = null;
 create temp table again as select * from interlock.alert_take(9);

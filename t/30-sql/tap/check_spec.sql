@@ -50,6 +50,8 @@ insert into bad values
      '"url" may have fields behind the host only'),
     ('no host', '{"url":"https:///x"}',
      '"url" must have a host name or an address, and a port at most'),
+    ('port 0', '{"url":"https://reports.example:0/x"}',
+     '"url" must have a port from 1 to 65535'),
     ('port', '{"url":"https://reports.example:https/x"}',
      '"url" must have a host name or an address, and a port at most'),
     ('space', '{"url":"https://reports.example/a b"}',

@@ -131,12 +131,13 @@ from (values
     ('-5 * * * *', 'minute', '"-5" is no value, range, step or *'),
     ('1.5 * * * *', 'minute', '"1.5" is no value, range, step or *'),
     ('99999999999 * * * *', 'minute', '"99999999999" is no value, range, step or *'),
-    ('* * L * *', 'day of month', '"l" is no value of it'),
+    ('* * L * *', 'day of month', '"L" is no value of it'),
     ('* * ? * *', 'day of month', '"?" is no value, range, step or *'),
     ('* * * * 5#2', 'day of week', '"5#2" is no value, range, step or *'),
     ('* * * *', null, 'it has 4 fields, not five (minute, hour, day of month, month, day of week)'),
     ('0 0 * * * *', null, 'it has 6 fields, not five (minute, hour, day of month, month, day of week)'),
     ('', null, 'it has 0 fields, not five (minute, hour, day of month, month, day of week)'),
+    (E'0 9 * * *\n', null, 'it has a line break, or another control character'),
     ('@reboot', null, '"@reboot" is none of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually')
 ) x (cron, field, why);
 
