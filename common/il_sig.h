@@ -100,6 +100,12 @@ typedef enum {
     IL_SIG_SECRET_AS_HEX
 } il_sig_secret_enc_e;
 
+/* Where a scheme's signature stands, if it has two ways: adyen's. */
+typedef enum {
+    IL_SIG_IN_ITEMS = 0,              /* in each notification of the body */
+    IL_SIG_IN_HEADER                  /* in a header, over the body */
+} il_sig_place_e;
+
 /* What the directive's arguments say.  Strings belong to the caller and must
  * outlive the configuration. */
 typedef struct {
@@ -108,6 +114,7 @@ typedef struct {
     size_t                  nsecrets;
     il_sig_secret_enc_e     secret_encoding;
     int64_t                 tolerance;  /* seconds */
+    il_sig_place_e          place;      /* `adyen` */
 
     /* `hmac` and `token`; header also of others that send a secret */
     char                    header[64]; /* lower case */
@@ -123,13 +130,16 @@ int il_sig_conf_init(il_sig_conf_t *conf, il_str_t scheme, char *err,
     size_t cap) IL_MUST_CHECK;
 
 /* One `name=value` argument of the scheme's own: header, prefix, algorithm,
- * encoding, signed, tolerance, secret_encoding.  0, or -1 with a message: an
+ * encoding, signed, tolerance, signature, secret_encoding.  0, or -1 with a message: an
  * argument that this scheme does not have, or a bad value (conf keeps the
  * value it had).
  *
  * `secret_encoding` (text, base64 or hex) says how the secret file is
  * written; it must come before il_sig_conf_secrets.  `encoding` is another
  * name for it, but for `hmac`: there it is the signature's (hex or base64).
+ *
+ * `signature` (items or header) says which of adyen's signatures is wanted;
+ * the other one is not looked at.
  *
  * `signed` is a template: text with {body}, {method}, {url}, {header:NAME},
  * {timestamp:NAME}; the last is a header that is also checked against the
@@ -171,6 +181,25 @@ int il_sig_scheme_url(const il_sig_scheme_t *scheme);
 /* 1 if interlockd verifies the scheme, because it needs OpenSSL or fetches
  * certificates.  il_sig_verify refuses every request of such a scheme. */
 int il_sig_scheme_backend(const il_sig_scheme_t *scheme);
+
+/*
+ * How much of a body the signature covers.  Whatever it does not cover may be
+ * changed by whoever has seen one request, as often as he likes: a key that
+ * depends on it names no request.
+ */
+typedef enum {
+    IL_SIG_COVERS_BODY = 0,           /* every byte of it (or, where a secret
+                                         is sent, none) */
+    IL_SIG_COVERS_FIELDS,             /* a form's fields, in whatever order
+                                         and however they are encoded */
+    IL_SIG_COVERS_MEMBERS             /* some members of JSON only */
+} il_sig_covers_e;
+
+il_sig_covers_e il_sig_conf_covers(const il_sig_conf_t *conf);
+
+/* 1 if the scalar at the JSON pointer is signed; with adyen the pointer may
+ * be one into the body or into an element of /notificationItems. */
+int il_sig_conf_covers_member(const il_sig_conf_t *conf, il_str_t pointer);
 
 /* 1 if a header (conf->header) carries the secret itself, so that whoever
  * sees the header could send in the source's name: it must not be kept nor

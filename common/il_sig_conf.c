@@ -138,6 +138,7 @@ static const il_sig_arg_t  il_sig_args[] = {
     { il_string("encoding"), IL_SIG_ARG_ENCODING },
     { il_string("signed"), IL_SIG_ARG_SIGNED },
     { il_string("secret_encoding"), IL_SIG_ARG_SECRET },
+    { il_string("signature"), IL_SIG_ARG_SIGNATURE },
 };
 
 
@@ -195,6 +196,23 @@ il_sig_arg_encoding(il_sig_conf_t *conf, il_str_t value)
 
     } else if (il_str_eq(value, il_cstr("base64"))) {
         conf->encoding = IL_SIG_BASE64;
+
+    } else {
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static int
+il_sig_arg_signature(il_sig_conf_t *conf, il_str_t value)
+{
+    if (il_str_eq(value, il_cstr("items"))) {
+        conf->place = IL_SIG_IN_ITEMS;
+
+    } else if (il_str_eq(value, il_cstr("header"))) {
+        conf->place = IL_SIG_IN_HEADER;
 
     } else {
         return -1;
@@ -288,6 +306,13 @@ il_sig_conf_arg(il_sig_conf_t *conf, il_str_t name, il_str_t value, char *err,
 
         if (wrong == NULL) {
             conf->signed_template = value;
+        }
+
+        break;
+
+    case IL_SIG_ARG_SIGNATURE:
+        if (il_sig_arg_signature(conf, value) != 0) {
+            wrong = "signature must be items or header, not";
         }
 
         break;

@@ -9,7 +9,7 @@
  *
  * adyen (docs.adyen.com, "Verify HMAC signatures") covers eight fields of
  * each notification; its platform webhooks have an HMAC over the whole body
- * in a header instead, made with the same key.
+ * in a header instead, made with the same key (`signature=header`).
  */
 
 #include "il_enc.h"
@@ -245,21 +245,26 @@ il_sig_adyen_items(const il_sig_conf_t *conf, const il_sig_request_t *req)
 }
 
 
+/*
+ * The location says which of the two it gets.  If either would do, a
+ * notification of which only some fields are signed could be sent to where
+ * the whole body is taken for signed.
+ */
+
 il_sig_why_e
 il_sig_adyen(const il_sig_conf_t *conf, const il_sig_request_t *req)
 {
-    int            present;
     il_str_t       value;
     il_sig_why_e   why;
     il_sig_list_t  list;
 
-    why = il_sig_get_optional(req, "hmacsignature", &value, &present);
-    if (why != IL_SIG_WHY_OK) {
-        return why;
+    if (conf->place == IL_SIG_IN_ITEMS) {
+        return il_sig_adyen_items(conf, req);
     }
 
-    if (!present) {
-        return il_sig_adyen_items(conf, req);
+    why = il_sig_get(req, "hmacsignature", &value);
+    if (why != IL_SIG_WHY_OK) {
+        return why;
     }
 
     if (il_sig_decode(&list, IL_SIG_SHA256, IL_SIG_BASE64, value) != 0) {

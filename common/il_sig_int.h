@@ -18,6 +18,7 @@
 #define IL_SIG_ARG_ENCODING   0x10
 #define IL_SIG_ARG_SIGNED     0x20
 #define IL_SIG_ARG_SECRET     0x40    /* secret_encoding: every scheme's */
+#define IL_SIG_ARG_SIGNATURE  0x80
 
 #define IL_SIG_TOLERANCE         300
 #define IL_SIG_TOLERANCE_LINEAR  60   /* what Linear's documents ask for */

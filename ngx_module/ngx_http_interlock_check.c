@@ -14,11 +14,16 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include "ngx_http_interlock_define.h"
 #include "ngx_http_interlock_module.h"
 
 
 static void ngx_http_interlock_unknown_zone(ngx_conf_t *cf,
     ngx_http_interlock_loc_conf_t *conf, ngx_str_t *location);
+static char *ngx_http_interlock_check_signed(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf);
+static ngx_int_t ngx_http_interlock_unsigned_member(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf, ngx_str_t *member);
 static void ngx_http_interlock_check_rewrite(ngx_conf_t *cf);
 static const char *ngx_http_interlock_leads_away(ngx_array_t *codes);
 static char *ngx_http_interlock_check_upstream(ngx_conf_t *cf,
@@ -60,6 +65,12 @@ ngx_http_interlock_check(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *conf)
         loc->counters = &conf->counters;
     }
 
+    if (conf->verify && conf->idem
+        && ngx_http_interlock_check_signed(cf, conf) != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
     ngx_http_interlock_check_rewrite(cf);
 
     return ngx_http_interlock_check_upstream(cf, conf);
@@ -82,6 +93,111 @@ ngx_http_interlock_unknown_zone(ngx_conf_t *cf,
                        &conf->shm_zone->shm.name, location);
 
     cf->conf_file = saved;
+}
+
+
+/*
+ * Where a signature does not cover the body, whoever has seen one request can
+ * change the rest of it.  A key that changes with that would let him make any
+ * number of jobs.
+ */
+
+static char *
+ngx_http_interlock_check_signed(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf)
+{
+    ngx_int_t                  rc;
+    ngx_str_t                  member;
+    il_sig_covers_e            covers;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    covers = il_sig_conf_covers(&conf->verify->sig);
+
+    if (covers == IL_SIG_COVERS_BODY) {
+        return NGX_CONF_OK;
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (conf->idem_mode == NGX_HTTP_INTERLOCK_IDEM_BODY) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"interlock_idempotency_key\" in location \"%V\" "
+                           "must not be that of the \"body\": the signature "
+                           "of \"interlock_verify %V\" does not cover its "
+                           "bytes", &clcf->name, &conf->verified);
+        return NGX_CONF_ERROR;
+    }
+
+    if (covers == IL_SIG_COVERS_FIELDS) {
+        return NGX_CONF_OK;
+    }
+
+    rc = ngx_http_interlock_unsigned_member(cf, conf, &member);
+
+    if (rc == NGX_OK) {
+        return NGX_CONF_OK;
+    }
+
+    if (rc == NGX_DECLINED) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"interlock_idempotency_key %V\" in location "
+                           "\"%V\": the signature of \"interlock_verify %V\" "
+                           "does not cover \"%V\"", &conf->idem->value,
+                           &clcf->name, &conf->verified, &member);
+    }
+
+    return NGX_CONF_ERROR;
+}
+
+
+/* NGX_DECLINED if the key has a header, an argument of the URL, or a member of
+ * the body that is not signed; of other variables it is not known where they come from */
+
+static ngx_int_t
+ngx_http_interlock_unsigned_member(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf, ngx_str_t *member)
+{
+    u_char                     *p, *last;
+    ngx_int_t                   index;
+    ngx_str_t                   name, lower;
+    ngx_http_interlock_json_t  *json;
+
+    p = conf->idem->value.data;
+    last = p + conf->idem->value.len;
+
+    while (ngx_http_interlock_next_variable(&p, last, &name)) {
+
+        lower.len = name.len;
+        lower.data = ngx_pnalloc(cf->temp_pool, name.len);
+        if (lower.data == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_strlow(lower.data, name.data, name.len);
+
+        if ((lower.len > 5 && ngx_strncmp(lower.data, "http_", 5) == 0)
+            || (lower.len > 4 && ngx_strncmp(lower.data, "arg_", 4) == 0))
+        {
+            *member = lower;
+            return NGX_DECLINED;
+        }
+
+        index = ngx_http_get_variable_index(cf, &lower);
+        if (index == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        json = ngx_http_interlock_defined(conf->json, (uintptr_t) index);
+
+        if (json && !il_sig_conf_covers_member(&conf->verify->sig,
+                                   ngx_http_interlock_str(&json->pointer)))
+        {
+            *member = json->pointer;
+            return NGX_DECLINED;
+        }
+    }
+
+    return NGX_OK;
 }
 
 

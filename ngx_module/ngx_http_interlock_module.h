@@ -256,6 +256,11 @@ ngx_int_t ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
  * compiled is defined nowhere. */
 ngx_int_t ngx_http_interlock_check_variables(ngx_conf_t *cf);
 
+/* Finds the next variable of a value, as $name or ${name}, at or behind *p:
+ * 1, and *p is then behind its name, a slice of the value; or 0. */
+ngx_uint_t ngx_http_interlock_next_variable(u_char **p, u_char *last,
+    ngx_str_t *name);
+
 /* The request headers that are named in a value, lower case with "_". */
 ngx_int_t ngx_http_interlock_find_headers(ngx_conf_t *cf, ngx_str_t *value,
     ngx_array_t **headers);

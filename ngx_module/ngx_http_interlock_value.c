@@ -17,8 +17,6 @@
 #include "ngx_http_interlock_module.h"
 
 
-static ngx_uint_t ngx_http_interlock_next_variable(u_char **p, u_char *last,
-    ngx_str_t *name);
 static ngx_int_t ngx_http_interlock_note_variables(ngx_conf_t *cf,
     ngx_str_t *value);
 static ngx_uint_t ngx_http_interlock_known(ngx_http_core_main_conf_t *cmcf,
@@ -45,13 +43,9 @@ ngx_http_interlock_compile(ngx_conf_t *cf, ngx_str_t *value,
 }
 
 
-/*
- * Finds the next variable of a value, as $name or ${name}, at or behind *p;
- * *p is then behind its name.  What nginx takes as a part of a regular
- * expression ($1) is none.
- */
+/* what nginx takes as a part of a regular expression ($1) is no variable */
 
-static ngx_uint_t
+ngx_uint_t
 ngx_http_interlock_next_variable(u_char **p, u_char *last, ngx_str_t *name)
 {
     u_char      *s, c;

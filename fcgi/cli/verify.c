@@ -309,6 +309,7 @@ static const char *
 il_verify_advice(const il_sig_conf_t *conf, const il_sig_request_t *req,
     il_sig_why_e why)
 {
+    size_t       n;
     const char  *hint;
 
     switch (why) {
@@ -332,6 +333,16 @@ il_verify_advice(const il_sig_conf_t *conf, const il_sig_request_t *req,
         return "the time of arrival can be given with --at";
 
     case IL_SIG_WHY_BODY:
+        n = 0;
+        (void) req->header(req->ctx, "hmacsignature", &n);
+
+        if (n != 0 && conf->place == IL_SIG_IN_ITEMS
+            && il_str_eq(il_sig_scheme_name(conf->scheme), il_cstr("adyen")))
+        {
+            return "a platform webhook, which is signed in its header, needs"
+                   " signature=header";
+        }
+
         return "the body is not the JSON or the form that the scheme wants,"
                " or lacks a signature or a time in it; whether it is a form"
                " tells its Content-Type, to be given with --header, too";

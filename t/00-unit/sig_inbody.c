@@ -235,19 +235,21 @@ adyen_bounds(void **state)
 }
 
 
-/* Platform webhooks: the signature is in a header, over the body. */
+/* Platform webhooks: the signature is in a header, over the body.  Each
+ * location takes one of the two forms only. */
 
 static void
 adyen_platform(void **state)
 {
     char           sig[64];
     sig_t          s;
-    il_str_t       joined;
+    il_str_t       body, joined;
     il_sig_conf_t  conf;
 
     (void) state;
 
     sig_conf(&conf, "adyen", ADYEN_KEY);
+    sig_arg(&conf, "signature", "header");
     sig_init(&s, il_lit("{\"data\":{\"id\":\"BA1\"},\"type\":\"balancePlatfor"
                         "m.accountHolder.created\"}"), NOW);
     sig_add(&s, "HmacSignature",
@@ -256,11 +258,13 @@ adyen_platform(void **state)
     sig_expect(&conf, &s, IL_SIG_OK, IL_SIG_WHY_OK);
     sig_abuse_body(&conf, &s);
 
-    /* Without the header it is judged as the other form. */
-
     s.names[0] = "X-Nothing";
-    sig_expect(&conf, &s, IL_SIG_INVALID, IL_SIG_WHY_BODY);
+    sig_expect(&conf, &s, IL_SIG_INVALID, IL_SIG_WHY_NO_HEADER);
     s.names[0] = "HmacSignature";
+
+    sig_arg(&conf, "signature", "items");
+    sig_expect(&conf, &s, IL_SIG_INVALID, IL_SIG_WHY_BODY);
+    sig_arg(&conf, "signature", "header");
 
     sig_expect_with(&conf, &s, 0, "", IL_SIG_INVALID, IL_SIG_WHY_MALFORMED);
     sig_expect_with(&conf, &s, 0,
@@ -272,7 +276,28 @@ adyen_platform(void **state)
     sig_expect(&conf, &s, IL_SIG_INVALID, IL_SIG_WHY_REPEATED_HEADER);
     s.n = 2;
 
-    /* What one form signs must not pass as the other. */
+    /* What one form signs must not pass as the other: not the same body, of
+     * which the header would have to sign more, nor the text that is signed.
+     */
+
+    body = s.req.body;
+    s.req.body = il_lit(ITEMS(ITEM(ADYEN_SIG, FIELDS)));
+    s.n = 0;
+    sig_expect(&conf, &s, IL_SIG_INVALID, IL_SIG_WHY_NO_HEADER);
+    s.n = 2;
+    sig_expect(&conf, &s, IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
+    sig_expect_with(&conf, &s, 0, ADYEN_SIG, IL_SIG_INVALID,
+                    IL_SIG_WHY_MISMATCH);
+
+    /* Where the items are signed a header says nothing, nor is it in the
+     * way. */
+
+    sig_arg(&conf, "signature", "items");
+    sig_expect(&conf, &s, IL_SIG_OK, IL_SIG_WHY_OK);
+    s.req.body = body;
+    sig_expect(&conf, &s, IL_SIG_INVALID, IL_SIG_WHY_BODY);
+    sig_arg(&conf, "signature", "header");
+    sig_expect(&conf, &s, IL_SIG_OK, IL_SIG_WHY_OK);
 
     s.req.body = il_lit("7914073381342284::TestMerchant:TestPayment-"
                         "1407325143704:1130:EUR:AUTHORISATION:true");
@@ -286,17 +311,109 @@ adyen_platform(void **state)
                     "\xCF\x6B\xA0\x56"), &joined, 1);
 
     {
-        char  body[512];
+        char  text[512];
 
-        (void) snprintf(body, sizeof(body), ITEMS(ITEM("%s",
+        (void) snprintf(text, sizeof(text), ITEMS(ITEM("%s",
                         "\"pspReference\":\"{\\\"a\\\"\","
                         "\"originalReference\":\"1\","
                         "\"merchantAccountCode\":\"b\","
                         "\"merchantReference\":\"c:d\","
                         "\"amount\":{\"value\":\"e\",\"currency\":\"f\"},"
                         "\"eventCode\":\"g\",\"success\":\"h}\"")), sig);
-        body_is(&conf, body, IL_SIG_WHY_BODY);
+        sig_arg(&conf, "signature", "items");
+        body_is(&conf, text, IL_SIG_WHY_BODY);
     }
+}
+
+
+/* What a key may be made of. */
+
+static void
+covers(void **state)
+{
+    char           err[IL_SIG_ERR_CAP];
+    size_t         i;
+    il_sig_conf_t  conf;
+
+    static const struct {
+        const char       *scheme;
+        const char       *place;
+        il_sig_covers_e   covers;
+    } schemes[] = {
+        { "adyen", NULL, IL_SIG_COVERS_MEMBERS },
+        { "adyen", "items", IL_SIG_COVERS_MEMBERS },
+        { "adyen", "header", IL_SIG_COVERS_BODY },
+        { "mailgun", NULL, IL_SIG_COVERS_MEMBERS },
+        { "sns", NULL, IL_SIG_COVERS_MEMBERS },
+        { "twilio", NULL, IL_SIG_COVERS_FIELDS },
+        { "stripe", NULL, IL_SIG_COVERS_BODY },
+        { "token", NULL, IL_SIG_COVERS_BODY },
+    };
+
+    static const struct {
+        const char  *scheme;
+        const char  *pointer;
+        int          signs;
+    } members[] = {
+        { "adyen", "/NotificationRequestItem/pspReference", 1 },
+        { "adyen", "/NotificationRequestItem/amount/value", 1 },
+        { "adyen", "/notificationItems/0/NotificationRequestItem/success",
+          1 },
+        { "adyen", "/notificationItems/12/NotificationRequestItem/eventCode",
+          1 },
+        { "adyen", "/notificationItems/0/NotificationRequestItem/reason", 0 },
+        { "adyen", "/notificationItems/x/NotificationRequestItem/success",
+          0 },
+        { "adyen", "/notificationItems/NotificationRequestItem/success", 0 },
+        { "adyen", "/x/NotificationRequestItem/success", 0 },
+        { "adyen", "/NotificationRequestItem/additionalData/hmacSignature",
+          0 },
+        { "adyen", "/NotificationRequestItem/eventDate", 0 },
+        { "adyen", "/NotificationRequestItem", 0 },
+        { "adyen", "/live", 0 },
+        { "adyen", "", 0 },
+        { "mailgun", "/signature/token", 1 },
+        { "mailgun", "/signature/signature", 0 },
+        { "mailgun", "/event-data/id", 0 },
+        { "sns", "/MessageId", 1 },
+        { "sns", "/UnsubscribeURL", 0 },
+        { "stripe", "/id", 1 },
+    };
+
+    (void) state;
+
+    for (i = 0; i < il_rows(schemes); i++) {
+        assert_int_equal(il_sig_conf_init(&conf, il_cstr(schemes[i].scheme),
+                                          err, sizeof(err)), 0);
+
+        if (schemes[i].place != NULL) {
+            sig_arg(&conf, "signature", schemes[i].place);
+        }
+
+        assert_int_equal(il_sig_conf_covers(&conf), schemes[i].covers);
+    }
+
+    for (i = 0; i < il_rows(members); i++) {
+        assert_int_equal(il_sig_conf_init(&conf, il_cstr(members[i].scheme),
+                                          err, sizeof(err)), 0);
+
+        if (il_sig_conf_covers_member(&conf, il_cstr(members[i].pointer))
+            != members[i].signs)
+        {
+            fail_msg("%s: %s is not %d", members[i].scheme,
+                     members[i].pointer, members[i].signs);
+        }
+    }
+
+    sig_conf(&conf, "adyen", ADYEN_KEY);
+    assert_int_equal(il_sig_conf_arg(&conf, il_lit("signature"),
+                                     il_lit("both"), err, sizeof(err)), -1);
+    assert_string_equal(err, "signature must be items or header, not "
+                        "\"both\"");
+    assert_int_equal(conf.place, IL_SIG_IN_ITEMS);
+    sig_conf(&conf, "mailgun", "k");
+    assert_int_equal(il_sig_conf_arg(&conf, il_lit("signature"),
+                                     il_lit("header"), err, sizeof(err)), -1);
 }
 
 
@@ -406,6 +523,7 @@ main(void)
         cmocka_unit_test(adyen_fields),
         cmocka_unit_test(adyen_bounds),
         cmocka_unit_test(adyen_platform),
+        cmocka_unit_test(covers),
         cmocka_unit_test(mailgun),
     };
 

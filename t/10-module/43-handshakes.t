@@ -15,6 +15,11 @@ use Test::More;
 my $gate = 'interlock zone=z; interlock_kind k; fastcgi_pass backend;'
     . 'interlock_idempotency_key $http_x_id body;';
 
+# (Adyen signs no more than this in a notification.)
+my $item = 'interlock zone=z; interlock_kind k; fastcgi_pass backend;'
+    . 'interlock_json $psp /notificationItems/0/NotificationRequestItem'
+    . '/pspReference; interlock_idempotency_key $psp;';
+
 my $h2 = Interlock::Nginx::free_port();
 my $t = Interlock::Nginx->new(
     servers => <<"END",
@@ -23,7 +28,7 @@ my $t = Interlock::Nginx->new(
             interlock_verify slack secret=secrets/text; }
         location = /h2/discord { interlock_source h2d; $gate
             interlock_verify discord secret=secrets/discord; }
-        location = /h2/adyen { interlock_source h2a; $gate
+        location = /h2/adyen { interlock_source h2a; $item
             interlock_verify adyen secret=secrets/adyen; }
     }
 END
@@ -46,9 +51,9 @@ END
             interlock_verify x secret=secrets/text; }
         location = /discord { interlock_source discord; $gate
             interlock_verify discord secret=secrets/discord; }
-        location = /adyen { interlock_source adyen; $gate
+        location = /adyen { interlock_source adyen; $item
             interlock_verify adyen secret=secrets/adyen; }
-        location = /adyen/off { interlock_source adyen2; $gate
+        location = /adyen/off { interlock_source adyen2; $item
             fastcgi_buffering off;
             interlock_verify adyen secret=secrets/adyen; }
         location = /events { interlock_source events; $gate

@@ -20,10 +20,16 @@ my %secret = (adyen => $hex);
 my @schemes = qw(adyen discord gitlab hubspot intercom linear mailgun meta
     paddle shopify slack square twilio x zoom);
 
+# Where the signature is in the body it covers these only.
+my %signed = (adyen => '/notificationItems/0/NotificationRequestItem'
+    . '/pspReference', mailgun => '/signature/token');
+
 my $locations = join '', map {
     my $url = $url{$_} // '';
     "location /$_ { interlock zone=z; interlock_kind k; interlock_source $_;"
-        . ' fastcgi_pass backend; interlock_idempotency_key $http_x_id;'
+        . ' fastcgi_pass backend; ' . ($signed{$_}
+        ? "interlock_json \$id $signed{$_}; interlock_idempotency_key \$id;"
+        : 'interlock_idempotency_key $http_x_id;')
         . " interlock_verify $_ secret=secrets/$_$url; }\n"
 } @schemes;
 

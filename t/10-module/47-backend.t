@@ -25,6 +25,7 @@ my $t = Interlock::Nginx->new(
         location = /paypal { interlock_source b; $gate
             interlock_verify paypal secret=secrets/paypal tolerance=10m; }
         location = /sns { interlock_source c; $gate
+            interlock_json \$id /MessageId;
             interlock_verify sns secret=secrets/sns; interlock_mismatch reject; }
         location = /split { interlock_source d; $gate interlock_split "";
             interlock_verify sendgrid secret=secrets/sendgrid; }
@@ -50,8 +51,9 @@ my %want = (
     '/paypal'   => [ 'paypal', "WH1\n", 'tolerance=600', 'first' ],
     '/sns'      => [ 'sns', "$topic\n", 'tolerance=3600', 'reject' ],
 );
+my $both = '{"id":"x","MessageId":"x"}';
 for my $path (sort keys %want) {
-    my $res = post($path, '{"id":"x"}', 'X-Sig' => 'forged',
+    my $res = post($path, $both, 'X-Sig' => 'forged',
         'Interlock-Verified' => 'sns', 'Interlock-Verify' => 'none');
     is($res->{status}, 202, "$path: handed on, whoever sent it");
     my $p = ($t->seen)[-1]{params};
@@ -60,7 +62,7 @@ for my $path (sort keys %want) {
     is($p->{INTERLOCK_VERIFIED} // '', '', '... unverified');
     is($p->{INTERLOCK_VERIFY_PROBLEM} // '', '', '... without a problem');
     is($p->{INTERLOCK_WORK_KEY}, 'w:x', '... with its keys');
-    is(($t->seen)[-1]{body}, '{"id":"x"}', '... as it came');
+    is(($t->seen)[-1]{body}, $both, '... as it came');
 }
 
 # what would have been remembered of another scheme
@@ -120,7 +122,7 @@ refused('no topic', qr/line 1: .*ARN of a topic/,
     'interlock_verify sns secret=secrets/paypal; fastcgi_pass backend;');
 refused('proxy_pass', qr/"interlock_verify sns" in location "\/in\/" needs "fastcgi_pass"/,
     'interlock_verify sns secret=secrets/sns;'
-    . 'interlock_idempotency_key $http_x; proxy_pass http://127.0.0.1:1;');
+    . 'interlock_work_key w $http_x; proxy_pass http://127.0.0.1:1;');
 refused('gunzip', qr/"content=gunzip".*verified by interlockd/,
     'interlock_verify sns secret=secrets/sns content=gunzip;'
     . 'fastcgi_pass backend;');

@@ -218,6 +218,20 @@ for my $scheme (sort keys %schemes) {
         "$scheme, another body");
 }
 
+# Adyen signs in two ways; one is asked for
+
+{
+    my $key = '00';
+    my $body = '{"type":"balance"}';
+    my @args = ('--scheme', 'adyen', '--header', 'HmacSignature: '
+        . base64(hmac_sha256($body, "\0")));
+    valid(verify($key, $body, @args, 'signature=header'), 'signature=header');
+    invalid(verify($key, $body, @args), qr/signature=header/,
+        'the header where the items are signed');
+    invalid(verify($request{adyen}[0], $adyen, @args, 'signature=header'),
+        qr/no secret fits/, 'the items where the header signs');
+}
+
 # hints
 
 {

@@ -182,6 +182,35 @@ my ($two) = map { '{"live":"false","notificationItems":[' . $_ . ']}' }
 is(post('adyen', $two)->{body}, '[accepted]', 'adyen: two, one of them known');
 is(jobs('adyen'), 2, 'adyen: one more job');
 
+# What is signed in part is the same request whatever becomes of the rest, and
+# is no request where the whole body is to be signed
+{
+    my $seen = '{"live":"false","notificationItems":['
+        . adyen_item('p1', 'true') . ']}';
+    my $mail = $SENDER{mailgun}[0];
+    for my $change ('"x":1', '"x":2', '"reason":"other"') {
+        (my $changed = $seen) =~ s/"eventCode"/$change,"eventCode"/;
+        is(post('adyen', $changed)->{status}, 200, "adyen, $change: taken");
+        is(post('adyen-balance', $changed)->{status}, 401,
+            "adyen-balance, $change: refused");
+        (my $other = $mail) =~ s/\}\z/,"event-data":{$change}}/;
+        is(post('mailgun', $other)->{status}, 202, "mailgun, $change: taken");
+    }
+    is(jobs('adyen'), 2, 'adyen: no more jobs of it');
+    is(jobs('adyen-balance'), 1, 'adyen-balance: none');
+    is(jobs('mailgun'), 1, 'mailgun: none');
+}
+
+# Nothing that X's handshake signs for anybody is a delivery
+for my $token (qw(12345 true)) {
+    my $res = $i->http(GET => "/in/x?crc_token=$token");
+    my ($sig) = $res->{body} =~ /"(sha256=[^"]+)"/;
+    ok($sig, "x, $token: signed");
+    is(post('x', $token, 'x-twitter-webhooks-signature' => $sig)->{status},
+        401, "x, $token: no delivery");
+}
+is(jobs('x'), 1, 'x: no job of it');
+
 # Handshakes, with the real secrets; none of them is a job
 my $before = $i->psql('select count(*) from interlock.requests');
 my $body = '{"type":"url_verification","challenge":"c-1"}';

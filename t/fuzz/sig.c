@@ -80,6 +80,8 @@ static const scheme_t  schemes[] = {
       { "x-zm-signature", "x-zm-request-timestamp", "" }, NONE },
     { "sns", "arn:aws:sns:eu-west-1:123456789012:topic", { "", "", "" },
       NONE },
+    { "adyen", "00112233445566778899aabbccddeeff",
+      { "hmacsignature", "", "" }, { { "signature", "header" } } },
 };
 
 #define SCHEMES  (sizeof(schemes) / sizeof(schemes[0]))
