@@ -599,6 +599,24 @@ where s.state in ('waiting', 'admitted') and s.check_at is null
                         and g.slot_at = s.slot_at and g.subject = s.subject
                         and g.state = 'dismissed')
 union all
+select 'slot that waits in a line that nobody tries', format('%s/%s %s %s',
+    s.tenant, s.schedule, s.slot_at, s.subject)
+from interlock.slots s
+left join interlock.slot_lines l on l.tenant = s.tenant
+    and l.schedule = s.schedule and l.lane = s.lane
+left join interlock.schedules h on h.tenant = s.tenant
+    and h.name = s.schedule
+where s.lane is not null and (h.try_at <= l.try_at) is not true
+union all
+select 'slot whose job is another slot''s', format('%s/%s %s %s', s.tenant,
+    s.schedule, s.slot_at, s.subject)
+from interlock.slots s
+join interlock.requests q on q.tenant = s.tenant and q.id = s.job_id
+where s.state in ('admitted', 'run') and q.source = 'schedule'
+    and starts_with(q.idempotency_key, 'slot:' || s.schedule || ':')
+    and q.idempotency_key <> interlock.slot_ref(s.schedule, s.slot_at,
+                                                s.subject)
+union all
 select 'gap of no slot, or of one that is done', format('%s/%s', g.tenant,
     g.id)
 from interlock.gaps g

@@ -135,14 +135,51 @@ as $$
                    length(to_json(p_subject)::text) - 2)) end
 $$;
 
--- slot_dated(v): does each slot have a work key of its own?
-create or replace function interlock.slot_dated(
-    v interlock.schedule_versions)
+-- slot_alone(v, at): has no other slot of this definition the work keys of its
+-- slot at that time?  {slot} names an instant.  {date} names a day of one slot
+-- at least; {date} and {time} of one, unless the clock is put back and both
+-- count.  Dates and times have a fixed length, so that no subject makes the
+-- keys of two slots equal.
+create or replace function interlock.slot_alone(
+    v interlock.schedule_versions, p_at timestamptz)
 returns boolean
-language sql immutable
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+declare
+    v_date   date := interlock.slot_date(v, p_at);
+    v_timed  boolean := strpos(v.work_key, '{time}') > 0;
+    v_key    text;
+begin
+    if strpos(v.work_key, '{slot}') > 0 then
+        return true;
+    elsif strpos(v.work_key, '{date}') = 0 then
+        return false;
+    elsif p_at is null or (v_timed and v.fold <> 'both') then
+        return true;
+    elsif not v_timed and coalesce(interlock.slot_date(v,
+        interlock.schedule_next(v, p_at)) = v_date, false)
+    then
+        return false;
+    end if;
+
+    v_key := interlock.slot_fill(v, v_date, p_at, v.work_key);
+    return not exists (
+        select from unnest(interlock.date_slots(v, v_date)) x (at)
+        where x.at <> p_at
+            and interlock.slot_fill(v, v_date, x.at, v.work_key) = v_key);
+end
+$$;
+
+-- slot_ref(schedule, at, subject): the idempotency key of a slot's request.
+create or replace function interlock.slot_ref(
+    p_schedule text, p_at timestamptz, p_subject text)
+returns text
+language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select (v).work_key ~ '\{(date|time|slot)\}'
+    select concat_ws(':', 'slot', p_schedule, to_char(p_at at time zone
+        'UTC', 'YYYYMMDD"T"HH24MISS"Z"'), p_subject)
 $$;
 
 -- new_id(): a UUIDv7, as interlockd gives to requests: they grow with time.
@@ -211,7 +248,9 @@ revoke all on function interlock.slot_fill(interlock.schedule_versions, date,
 revoke all on function interlock.key_encode(text) from public;
 revoke all on function interlock.slot_key(text, text) from public;
 revoke all on function interlock.slot_payload(text, text) from public;
-revoke all on function interlock.slot_dated(interlock.schedule_versions)
+revoke all on function interlock.slot_alone(interlock.schedule_versions,
+    timestamptz) from public;
+revoke all on function interlock.slot_ref(text, timestamptz, text)
     from public;
 revoke all on function interlock.new_id() from public;
 revoke all on function interlock.schedule_doc(interlock.schedules,

@@ -9,6 +9,7 @@
 -- Locks: rows of schedules (FOR NO KEY UPDATE SKIP LOCKED).
 -- Answers: a row a schedule that was looked at: how many gaps opened and
 -- closed, how many slots were done, whether there are more to look at.
+-- What was admitted, but gave way to another slot's job, is skipped.
 create or replace function interlock.gap_scan(p_limit int)
 returns table (tenant int, schedule text, opened int, closed int, done int,
     more boolean)
@@ -111,19 +112,11 @@ begin
     select * into w from interlock.slot_work(x);
 
     if w.done_at is not null then
-        update interlock.slots s
-        set state = 'run', reason = null, job_id = (w.result).job_id,
-            done_at = w.done_at, try_at = null, check_at = null
-        where s.tenant = p_tenant and s.schedule = p_schedule
-            and s.slot_at = p_at and s.subject = p_subject;
-
-        if g.state in ('open', 'approved') then
-            update interlock.gaps y
-            set state = 'closed', why = 'done', changed_at = v_now
-            where y.tenant = p_tenant and y.id = g.id;
-            return 'closed';
-        end if;
-        return 'done';
+        return case when interlock.slot_ran(x, (w.result).job_id, w.done_at)
+            then 'closed' else 'done' end;
+    elsif w.taken then
+        perform interlock.slot_skip(x, 'superseded');
+        return v_did;
     end if;
 
     select p_at + make_interval(secs => v.grace) into v_due

@@ -207,7 +207,7 @@ begin
             p_reason, p_token_id, p_token_name, p_call);
 
         update interlock.slots s
-        set check_at = null, try_at = null,
+        set check_at = null, lane = null,
             state = case s.state when 'waiting' then 'skipped'
                     else s.state end,
             reason = case s.state when 'waiting' then 'dismissed'
@@ -302,11 +302,14 @@ declare
     v  interlock.schedule_versions;
     b  interlock.slot_try;
     a  interlock.submit_answer;
+    y  interlock.slots;
 begin
     v := interlock.schedule_version(x.tenant, x.schedule, x.version);
     b := interlock.slot_try_of(x, v);
     a := (interlock.batch_submit(array[b]))[1];
-    perform interlock.slot_moved(interlock.slot_after(b, a));
+    y := interlock.slot_after(b, a);
+    perform interlock.slot_moved(y);
+    perform interlock.lines_settle(array[b], array[y]);
 
     wake_kinds := coalesce(a.wake_kinds, '{}');
     ended_jobs := coalesce(a.ended_jobs, '{}');
@@ -329,7 +332,7 @@ begin
     wake_kinds := '{}';
     ended_jobs := '{}';
     select * into a from interlock.work_again(x.tenant, x.work_key, null,
-        p_requested_by, p_reason);
+        p_requested_by, p_reason, interlock.slot_repeats(x));
     problem := a.problem;
     detail := a.detail;
     retry_after := a.retry_after;

@@ -203,19 +203,17 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    v      interlock.schedule_versions;
     v_go   interlock.schedule_plan_items[] := '{}';
     v_ans  interlock.submit_answer[];
     v_i    int := 0;
     i      interlock.schedule_plan_items;
     a      interlock.submit_answer;
 begin
-    v := interlock.schedule_version(p.tenant, p.schedule, p.version);
     wake_kinds := '{}';
     ended_jobs := '{}';
 
     foreach i in array p_items loop
-        if p.what <> 'run' and interlock.work_done(p.tenant, i.work_key) then
+        if p.what <> 'run' and interlock.item_done(p, i) then
             perform interlock.plan_outcome(i, 'done already', null);
         else
             v_go := v_go || i;
@@ -230,7 +228,9 @@ begin
         array_agg(v.priority), array_agg(null::timestamptz),
         array_agg(p.requested_by), array_agg(p.reason))
     into v_ans
-    from unnest(v_go) x;
+    from unnest(v_go) x
+    cross join lateral interlock.schedule_version(p.tenant, p.schedule,
+        coalesce(x.version, p.version)) v;
 
     foreach i in array v_go loop
         v_i := v_i + 1;
@@ -275,15 +275,13 @@ begin
         for no key update) w;
 
     foreach i in array p_items loop
-        if p.detail ->> 'only' = 'failed'
-            and interlock.work_done(p.tenant, i.work_key)
-        then
+        if p.detail ->> 'only' = 'failed' and interlock.item_done(p, i) then
             perform interlock.plan_outcome(i, 'done already', null);
             continue;
         end if;
 
         select * into a from interlock.work_again(p.tenant, i.work_key, null,
-            p.requested_by, p.reason);
+            p.requested_by, p.reason, i.rerun_of);
         perform interlock.plan_outcome(i, coalesce(a.problem, 'accepted'),
                                        (a.job).id);
         v_groups := v_groups || a.groups;
@@ -314,6 +312,74 @@ begin
 end
 $$;
 
+-- item_done(p, i), date_done(v, date, at, subject, key): has the work of an
+-- item, or of a date, a result?  That of its key is not its own if other slots
+-- have the key too.
+create or replace function interlock.item_done(
+    p interlock.schedule_plans, i interlock.schedule_plan_items)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+begin
+    return interlock.date_done(interlock.schedule_version(p.tenant,
+        p.schedule, coalesce(i.version, p.version)), i.business_date,
+        i.slot_at, i.subject, i.work_key);
+end
+$$;
+
+create or replace function interlock.date_done(
+    v interlock.schedule_versions, p_date date, p_at timestamptz,
+    p_subject text, p_key text)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+declare
+    x  interlock.slots;
+begin
+    if not interlock.work_done(v.tenant, p_key) then
+        return false;
+    end if;
+
+    x := interlock.slot_of(v, p_date, p_at, p_subject, p_key);
+    return interlock.slot_only(x)
+        or ((interlock.slot_work(x)).result).revision is not null;
+end
+$$;
+
+-- slot_of(v, date, at, subject, key): that slot; where there is none, as it
+-- would be that was skipped.
+create or replace function interlock.slot_of(
+    v interlock.schedule_versions, p_date date, p_at timestamptz,
+    p_subject text, p_key text)
+returns interlock.slots
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    x  interlock.slots;
+begin
+    select * into x from interlock.slots s
+    where s.tenant = v.tenant and s.schedule = v.name and s.slot_at = p_at
+        and s.subject = p_subject and s.work_key = p_key;
+    if not found then
+        x.tenant := v.tenant;
+        x.schedule := v.name;
+        x.slot_at := p_at;
+        x.subject := p_subject;
+        x.version := v.version;
+        x.business_date := p_date;
+        x.work_key := p_key;
+        x.state := 'skipped';
+        x.reason := 'none';
+    end if;
+    return x;
+end
+$$;
+
 -- plan_outcome(i, outcome, job): what became of an item.
 create or replace function interlock.plan_outcome(
     i interlock.schedule_plan_items, p_outcome text, p_job uuid)
@@ -331,7 +397,8 @@ end
 $$;
 
 -- plan_slots(p, from, to): slots whose work was run again by these items are
--- that job's from now on, and looked at again.
+-- that job's from now on, and looked at again: the one that is the item's, and
+-- (of a rerun of a date) those of its date and key that are not done either.
 create or replace function interlock.plan_slots(
     p interlock.schedule_plans, p_from int, p_to int)
 returns void
@@ -346,14 +413,18 @@ declare
     v_now  timestamptz := clock_timestamp();
 begin
     update interlock.slots s
-    set state = 'admitted', reason = null, job_id = y.job_id, try_at = null,
+    set state = 'admitted', reason = null, job_id = y.job_id, lane = null,
         check_at = v_now + interval '15 seconds'
     from (select x.job_id, z.ctid as tid
           from interlock.schedule_plan_items x
           cross join lateral (
               select w.ctid from interlock.slots w
               where w.tenant = x.tenant and w.work_key = x.work_key
-                  and w.schedule = p.schedule and w.state <> 'run') z
+                  and w.schedule = p.schedule and w.state <> 'run'
+                  and w.business_date = x.business_date
+                  and (w.slot_at = x.slot_at
+                       or (p.detail ->> 'slot_at' is null
+                           and w.state in ('waiting', 'admitted')))) z
           where x.tenant = p.tenant and x.plan_id = p.id
               and x.n >= p_from and x.n <= p_to
               and x.job_id is not null) y
@@ -415,6 +486,12 @@ revoke all on function interlock.plan_submit(interlock.schedule_plans,
 revoke all on function interlock.plan_again(interlock.schedule_plans,
     interlock.schedule_plan_items[]) from public;
 revoke all on function interlock.work_done(int, text) from public;
+revoke all on function interlock.item_done(interlock.schedule_plans,
+    interlock.schedule_plan_items) from public;
+revoke all on function interlock.date_done(interlock.schedule_versions, date,
+    timestamptz, text, text) from public;
+revoke all on function interlock.slot_of(interlock.schedule_versions, date,
+    timestamptz, text, text) from public;
 revoke all on function interlock.plan_outcome(interlock.schedule_plan_items,
     text, uuid) from public;
 revoke all on function interlock.plan_slots(interlock.schedule_plans, int,

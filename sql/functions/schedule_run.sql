@@ -78,7 +78,7 @@ $$;
 -- /v1/schedules/{name}/backfill without plan_id.
 -- Which works of a range of business dates, by the present definition, have
 -- no result yet: stores the plan, runs nothing.  Dates without a slot have no
--- work.
+-- work, and what is still to come up is left to its slot.
 -- Locks: none.
 -- Answers: one row; problem null and doc {plan_id, schedule, from, to, count,
 -- done (works that have their result already), works: [at most 200 of
@@ -362,7 +362,8 @@ end
 $$;
 
 -- plan_make(v, what, id, detail, from, to, subjects, who): stores a plan of
--- the works of a range; of a backfill without those that are done.  Answers
+-- the works of a range; of a backfill without those that are done, or whose
+-- slots are not accounted for yet, and will fire themselves.  Answers
 -- what is wrong with it, as a sentence, and then has stored nothing.
 create or replace function interlock.plan_make(
     v interlock.schedule_versions, p_what text, p_id uuid, p_detail json,
@@ -381,6 +382,9 @@ declare
     v_all   int := 0;
     v_many  text := 'these are more than 100000 works; take a smaller range, '
                     'or some "subjects"';
+    v_to    timestamptz := (
+        select s.scanned_to from interlock.schedules s
+        where s.tenant = v.tenant and s.name = v.name);
     r       record;
 begin
     if interlock.works_least(v, p_from, p_to, p_subjects) > 100000 then
@@ -401,13 +405,15 @@ begin
     while d <= p_to and v_all <= 100000 loop
         with w as materialized (
             select x.*, row_number() over () as i, p_what = 'backfill'
-                and k.published_revision is not null as done
+                and k.published_revision is not null
+                and interlock.date_done(v, d, x.slot_at, x.subject,
+                    x.work_key) as done
             from interlock.date_works(v, d, p_subjects, 100001 - v_all) x
             left join lateral (
                 select y.published_revision from interlock.works y
                 where y.tenant = v.tenant and y.work_key = x.work_key
                 limit 1) k on p_what = 'backfill'
-            where p_what <> 'backfill' or x.slot_at is not null),
+            where p_what <> 'backfill' or x.slot_at <= v_to),
         ins as (
             insert into interlock.schedule_plan_items (tenant, plan_id, n,
                 business_date, slot_at, subject, work_key, again)

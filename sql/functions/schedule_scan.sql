@@ -3,8 +3,9 @@
 -- Lets slots fire whose time has come, in the order of their time: creates
 -- their rows and submits their work (source schedule, idempotency key
 -- slot:SCHEDULE:TIME:SUBJECT) in one transaction, and submits again what was
--- refused for want of room; at most limit works in all.  A slot of many
--- subjects goes on where the last call stopped.
+-- refused for want of room (slot_lines.sql); at most limit works in all.  A
+-- slot of many subjects goes on where the last call stopped.  While others
+-- wait in line, what comes due joins behind them.
 --
 -- A slot is on time for a minute; what is behind that was missed, because
 -- nobody scanned.  By the schedule's catch_up, of what was missed runs
@@ -36,8 +37,8 @@ declare
     v_now    timestamptz := clock_timestamp();
     v_limit  int := greatest(p_limit, 1);
     v_batch  interlock.slot_try[];
-    v_seen   jsonb := '{}';     -- tenant/schedule: what is answered
-    v_key    text;
+    v_seen   jsonb;             -- tenant/schedule: what is answered
+    v_more   boolean;
     s        interlock.schedules;
     t        record;
     r        record;
@@ -45,7 +46,8 @@ begin
     perform set_config('synchronous_commit', 'on', true);
 
     -- Neither those that wait nor the new ones keep the others out.
-    v_batch := interlock.slots_again(v_now, (v_limit + 1) / 2);
+    select x.batch, x.seen, x.more into v_batch, v_seen, v_more
+    from interlock.lines_take(v_now, (v_limit + 1) / 2) x;
 
     for r in
         select x.tenant, x.name from interlock.schedules x
@@ -72,9 +74,7 @@ begin
         s := t.s;
 
         v_batch := v_batch || t.batch;
-        v_seen := v_seen || jsonb_build_object(s.tenant || '/' || s.name,
-            json_build_object('skipped', t.skipped, 'more', t.more,
-                              'next_at', s.next_at));
+        v_seen := interlock.scan_seen(v_seen, s, t.skipped, t.more);
     end loop;
 
     if v_batch = '{}' and v_seen = '{}' then
@@ -82,24 +82,33 @@ begin
     end if;
 
     return query
-    select x.tenant, x.schedule, x.slots, x.waiting,
-        coalesce((v_seen -> x.key ->> 'skipped')::bigint, 0),
-        coalesce((v_seen -> x.key ->> 'more')::boolean, false),
-        x.wake_kinds, x.ended_jobs,
-        (v_seen -> x.key ->> 'next_at')::timestamptz
-    from (select y.*, y.tenant || '/' || y.schedule as key
-          from interlock.slots_submit(v_batch) y) x
-    order by x.tenant, x.schedule;
-
-    return query
-    select split_part(e.key, '/', 1)::int, split_part(e.key, '/', 2), 0, 0,
-        (e.value ->> 'skipped')::bigint, (e.value ->> 'more')::boolean,
-        '{}'::text[], '{}'::uuid[], (e.value ->> 'next_at')::timestamptz
-    from jsonb_each(v_seen) e
-    where not exists (
-        select from unnest(v_batch) b
-        where b.tenant || '/' || b.schedule = e.key);
+    with x as materialized (
+        select y.*, y.tenant || '/' || y.schedule as key
+        from interlock.slots_submit(v_batch) y)
+    select coalesce(x.tenant, split_part(e.key, '/', 1)::int),
+        coalesce(x.schedule, split_part(e.key, '/', 2)),
+        coalesce(x.slots, 0), coalesce(x.waiting, 0),
+        coalesce((e.value ->> 'skipped')::bigint, 0), v_more
+            or coalesce((e.value ->> 'more')::boolean, false)
+            or interlock.lines_due(coalesce(x.key, e.key)),
+        coalesce(x.wake_kinds, '{}'), coalesce(x.ended_jobs, '{}'),
+        (e.value ->> 'next_at')::timestamptz
+    from x full join jsonb_each(v_seen) e on e.key = x.key
+    order by 1, 2;
 end
+$$;
+
+-- scan_seen(seen, s, skipped, more): adds what is to be said of a schedule.
+create or replace function interlock.scan_seen(
+    p_seen jsonb, s interlock.schedules, p_skipped bigint, p_more boolean)
+returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select p_seen || jsonb_build_object((s).tenant || '/' || (s).name,
+        jsonb_build_object('skipped', p_skipped + coalesce((p_seen
+                -> ((s).tenant || '/' || (s).name) ->> 'skipped')::bigint, 0),
+            'more', p_more, 'next_at', (s).next_at))
 $$;
 
 -- schedule_tried(s, left): schedule_take, and s stored; or, if that raises an
@@ -240,7 +249,8 @@ end
 $$;
 
 -- slot_chunk(s, v, now, limit): the next subjects of the slot under way; those
--- that have a row already (it was there under a former clock) are done.
+-- that have a row already (it was there under a former clock) are done.  Those
+-- of whose work older ones wait join their line.
 create or replace function interlock.slot_chunk(
     s interlock.schedules, v interlock.schedule_versions, p_now timestamptz,
     p_limit int, out batch interlock.slot_try[], out taken int)
@@ -253,31 +263,33 @@ set enable_mergejoin = off
 as $$
 declare
     v_date     date := interlock.slot_date(v, s.slot_at);
+    v_old      boolean := coalesce(p_now - s.slot_at > make_interval(
+                   secs => v.approve_after), false);
     v_key      text;
     v_payload  text;
-    v_what     text := 'due';
 begin
     v_key := interlock.slot_fill(v, v_date, s.slot_at, v.work_key);
     v_payload := interlock.slot_fill(v, v_date, s.slot_at, v.payload);
-    if p_now - s.slot_at > make_interval(secs => v.approve_after) then
-        v_what := 'approval';
-    end if;
 
     select count(*), coalesce(array_agg(row(s.tenant, s.name, s.slot_at,
-            x.subject, v_what, s.version, v_date,
-            interlock.slot_key(v_key, x.subject), v.kind,
+            x.subject, case when v_old then 'approval'
+                when x.lane is not null then 'line' else 'due' end,
+            s.version, v_date, x.work_key, v.kind,
             interlock.slot_payload(v_payload, x.subject), v.priority,
             interlock.slot_jitter(v, s.slot_at, x.subject),
             s.slot_at + make_interval(secs => v.grace), 0, x.n = 1,
-            interlock.slot_dated(v))::interlock.slot_try order by x.n)
+            x.lane)::interlock.slot_try order by x.n)
         filter (where not x.there), '{}')
     into taken, batch
-    from (select y.n, y.subject, exists (
+    from (select y.n, y.subject, k.work_key, exists (
               select from interlock.slots z
               where z.tenant = s.tenant and z.schedule = s.name
                   and z.slot_at = s.slot_at and z.subject = y.subject)
-              as there
+              as there, case when s.try_at is not null
+                  then interlock.line_of(s, k.work_key) end as lane
           from interlock.schedule_subjects y
+          cross join lateral (
+              select interlock.slot_key(v_key, y.subject) as work_key) k
           where y.tenant = v.tenant and y.name = v.name and y.list = v.list
               and y.n > s.slot_n
           order by y.n
@@ -298,99 +310,6 @@ as $$
         % ((v).jitter + 1)) end
 $$;
 
--- slots_again(now, limit): what waits for room and whose time to try again
--- has come; what cannot fire any more is skipped.  Locks the schedules.
-create or replace function interlock.slots_again(
-    p_now timestamptz, p_limit int)
-returns interlock.slot_try[]
-language plpgsql
-set search_path = pg_catalog, interlock, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    v_out   interlock.slot_try[] := '{}';
-    v_skip  text;
-    x       interlock.slots;
-    s       interlock.schedules;
-begin
-    for x in
-        select * from interlock.slots y
-        where y.try_at <= p_now
-        order by y.try_at
-        limit p_limit
-    loop
-        if s.tenant is distinct from x.tenant
-            or s.name is distinct from x.schedule
-        then
-            perform from interlock.schedules y
-            where y.tenant = x.tenant and y.name = x.schedule
-            for no key update skip locked;
-            continue when not found;
-            select * into s from interlock.schedules y
-            where y.tenant = x.tenant and y.name = x.schedule;
-        end if;
-
-        -- As it is now that nobody else can change it.
-        select * into x from interlock.slots y
-        where y.tenant = x.tenant and y.schedule = x.schedule
-            and y.slot_at = x.slot_at and y.subject = x.subject;
-        continue when x.try_at is null or x.try_at > p_now;
-
-        v_skip := interlock.slot_void(x);
-        if v_skip is not null then
-            perform interlock.slot_skip(x, v_skip);
-            continue;
-        end if;
-
-        v_out := v_out || interlock.slot_try_of(x,
-            interlock.schedule_version(x.tenant, x.schedule, x.version));
-    end loop;
-
-    return v_out;
-end
-$$;
-
--- slot_try_of(x, v): a slot that is there already, to be submitted (again).
-create or replace function interlock.slot_try_of(
-    x interlock.slots, v interlock.schedule_versions)
-returns interlock.slot_try
-language sql stable
-set search_path = pg_catalog, interlock, pg_temp
-as $$
-    select row((x).tenant, (x).schedule, (x).slot_at, (x).subject, 'waiting',
-        (x).version, (x).business_date, (x).work_key, (v).kind,
-        interlock.slot_payload(interlock.slot_fill(v, (x).business_date,
-            (x).slot_at, (v).payload), (x).subject), (v).priority,
-        interlock.slot_jitter(v, (x).slot_at, (x).subject),
-        (x).slot_at + make_interval(secs => (v).grace), (x).tries, false,
-        interlock.slot_dated(v))::interlock.slot_try
-$$;
-
--- slot_skip(x, reason): a slot that waits fires no more; its gap closes.
-create or replace function interlock.slot_skip(
-    x interlock.slots, p_reason text)
-returns void
-language plpgsql
-set search_path = pg_catalog, interlock, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-begin
-    update interlock.slots y
-    set state = 'skipped', reason = p_reason, try_at = null, check_at = null
-    where y.tenant = x.tenant and y.schedule = x.schedule
-        and y.slot_at = x.slot_at and y.subject = x.subject;
-
-    update interlock.gaps g
-    set state = 'closed', why = 'skipped: ' || p_reason,
-        changed_at = clock_timestamp()
-    where g.tenant = x.tenant and g.schedule = x.schedule
-        and g.slot_at = x.slot_at and g.subject = x.subject
-        and g.state in ('open', 'approved');
-end
-$$;
-
 revoke all on function interlock.schedule_tried(interlock.schedules, int)
     from public;
 revoke all on function interlock.schedule_take(interlock.schedules, int)
@@ -401,10 +320,7 @@ revoke all on function interlock.slot_chunk(interlock.schedules,
     interlock.schedule_versions, timestamptz, int) from public;
 revoke all on function interlock.slot_jitter(interlock.schedule_versions,
     timestamptz, text) from public;
-revoke all on function interlock.slots_again(timestamptz, int) from public;
-revoke all on function interlock.slot_try_of(interlock.slots,
-    interlock.schedule_versions) from public;
-revoke all on function interlock.slot_skip(interlock.slots, text)
-    from public;
+revoke all on function interlock.scan_seen(jsonb, interlock.schedules,
+    bigint, boolean) from public;
 revoke all on function interlock.schedule_scan(int) from public;
 grant execute on function interlock.schedule_scan(int) to interlock_service;

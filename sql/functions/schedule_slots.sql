@@ -8,7 +8,8 @@
 -- skipped, run), reason, job_id, job_status, last_success (time of the newest
 -- result of its key, whenever), processed, failed (as that result counts
 -- them), delay_seconds (from its time to the start of its job), generated,
--- delivered (null: its kind has no delivery_effects), tries, try_at, gap_id,
+-- delivered (null: its kind has no delivery_effects), tries, try_at (when the
+-- line in which it stands is tried next), gap_id,
 -- gap_state}.  slots above 1, or no work_key: one row for all that were
 -- skipped from slot_at to until; subjects says how many each had.
 -- Refuses: not-found (a deleted schedule still shows its slots).
@@ -128,7 +129,10 @@ begin
             (w.job).started_at - (w.job).started_at))::numeric, 3),
         'generated', (w.result).revision is not null,
         'delivered', w.delivery = 'delivered', 'tries', x.tries,
-        'try_at', interlock.ts(x.try_at), 'gap_id', g.id,
+        'try_at', (
+            select interlock.ts(l.try_at) from interlock.slot_lines l
+            where l.tenant = p_tenant and l.schedule = p_name
+                and l.lane = x.lane), 'gap_id', g.id,
         'gap_state', g.state)::text;
 end
 $$;

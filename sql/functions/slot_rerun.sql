@@ -1,81 +1,6 @@
 -- slot_rerun.sql: what a rerun of a business date (or of one slot) of a
 -- schedule would meet and do, and the rerun.
 
--- slot_works(tenant, schedule, date, at): the works of a business date, or of
--- its slot at that time: those that its slots had, and those that it should
--- have had by the definition of the newest of these (or the present one).
--- Each with how it stands by the newest of its jobs:
---   active     a job of it has not ended    succeeded  it has a result
---   failed     its jobs ended without one   missing    it never had a job
--- Locks: none.
-create or replace function interlock.slot_works(
-    p_tenant int, p_name text, p_date date, p_at timestamptz)
-returns table (subject text, work_key text, slot_at timestamptz, state text,
-    job_id uuid, error text, confirmed bigint, unsettled bigint,
-    version int)
-language plpgsql stable
-set search_path = pg_catalog, interlock, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_mergejoin = off
-as $$
-#variable_conflict use_column
-declare
-    v_version  int;
-    v          interlock.schedule_versions;
-begin
-    select s.version into v_version from interlock.slots s
-    where s.tenant = p_tenant and s.schedule = p_name
-        and s.business_date = p_date
-    order by s.slot_at desc limit 1;
-
-    v := interlock.schedule_version(p_tenant, p_name, coalesce(v_version, (
-        select s.version from interlock.schedules s
-        where s.tenant = p_tenant and s.name = p_name)));
-
-    return query
-    select k.subject, k.work_key, k.slot_at, case
-            when a.id is not null then 'active'
-            when w.published_revision is not null then 'succeeded'
-            when j.id is not null then 'failed'
-            else 'missing' end,
-        coalesce(a.id, j.id), case when a.id is null
-            and w.published_revision is null then j.error end,
-        e.confirmed, e.unsettled, v.version
-    from (select distinct on (x.work_key) x.*
-          from (select s.subject, s.work_key, s.slot_at
-                from interlock.slots s
-                where s.tenant = p_tenant and s.schedule = p_name
-                    and s.business_date = p_date
-                    and (p_at is null or s.slot_at = p_at)
-                union all
-                select y.subject, y.work_key, y.slot_at
-                from interlock.date_works(v, p_date, null) y
-                where y.slot_at is not null
-                    and (p_at is null or y.slot_at = p_at)) x
-          order by x.work_key, x.slot_at) k
-    left join lateral (
-        select y.published_revision from interlock.works y
-        where y.tenant = p_tenant and y.work_key = k.work_key
-        limit 1) w on true
-    left join lateral (
-        select y.id from interlock.jobs y
-        where y.tenant = p_tenant and y.work_key = k.work_key
-            and y.status in ('queued', 'running', 'checking', 'held')
-        order by y.created_at desc limit 1) a on true
-    left join lateral (
-        select z.id, z.error
-        from interlock.newest_job(p_tenant, k.work_key) z
-        where z.id is not null) j on true
-    cross join lateral (
-        select count(*) filter (where y.state = 'confirmed') as confirmed,
-            count(*) filter (where y.state in ('intended', 'unknown',
-                'needs_human')) as unsettled
-        from interlock.effects y
-        where y.tenant = p_tenant and y.work_key = k.work_key) e;
-end
-$$;
-
 -- slot_when(tenant, name, date): reads what the path names: a business date
 -- (YYYY-MM-DD), or a slot's time (RFC 3339).
 create or replace function interlock.slot_when(
@@ -127,7 +52,8 @@ $$;
 -- Locks: none.
 -- Answers: one row; problem null and doc {impact_id (a digest of how each work
 -- stands), schedule, business_date, slots (how many times), subjects (how
--- many works), succeeded, failed, missing, active, reached_outside (confirmed
+-- many works), succeeded, failed, missing, active, not_due (works, beside
+-- these, whose slots are still to come up), reached_outside (confirmed
 -- effects of all of them), unsettled (those that may have happened), works:
 -- [at most 200 of {subject, work_key, state, job_id, error, reached_outside},
 -- the failed and missing first], truncated, would_do: {failed, missing, all:
@@ -174,7 +100,9 @@ as $$
 declare
     r  record;
 begin
-    select count(*) as n, count(distinct x.slot_at) as slots,
+    select count(*) as n, count(distinct x.slot_at) filter (
+            where x.state <> 'not_due') as slots,
+        count(*) filter (where x.state = 'not_due') as not_due,
         count(*) filter (where x.state = 'succeeded') as succeeded,
         count(*) filter (where x.state = 'failed') as failed,
         count(*) filter (where x.state = 'missing') as missing,
@@ -184,18 +112,20 @@ begin
             as failed_out,
         coalesce(sum(x.confirmed) filter (where x.state = 'missing'), 0)
             as missing_out,
-        coalesce(sum(x.confirmed) filter (where x.state <> 'active'), 0)
-            as all_out,
-        encode(sha256(convert_to(string_agg(concat_ws('/', x.work_key,
-            x.state, x.job_id, x.confirmed, x.unsettled), E'\n'
-            order by x.work_key), 'UTF8')), 'hex') as id,
+        coalesce(sum(x.confirmed) filter (where x.state not in ('active',
+            'not_due')), 0) as all_out,
+        encode(sha256(convert_to(coalesce(string_agg(concat_ws('/',
+            x.work_key, x.state, x.job_id, x.confirmed, x.unsettled), E'\n'
+            order by x.work_key) filter (where x.state <> 'not_due'), ''),
+            'UTF8')), 'hex') as id,
         json_agg(json_build_object('subject', x.subject,
             'work_key', x.work_key, 'state', x.state, 'job_id', x.job_id,
             'error', x.error, 'reached_outside', x.confirmed)
             order by x.rank) filter (where x.rank <= 200) as works
     into r
     from (select y.*, row_number() over (order by array_position(
-              array['failed', 'missing', 'active', 'succeeded'], y.state),
+              array['failed', 'missing', 'active', 'succeeded', 'not_due'],
+              y.state),
               y.subject, y.work_key) as rank
           from interlock.slot_works(p_tenant, p_name, p_day, p_at) y) x;
 
@@ -205,16 +135,18 @@ begin
 
     id := r.id;
     doc := json_build_object('impact_id', r.id, 'schedule', p_name,
-        'business_date', p_day, 'slots', r.slots, 'subjects', r.n,
+        'business_date', p_day, 'slots', r.slots,
+        'subjects', r.n - r.not_due,
         'succeeded', r.succeeded, 'failed', r.failed, 'missing', r.missing,
-        'active', r.active, 'reached_outside', r.confirmed,
+        'active', r.active, 'not_due', r.not_due,
+        'reached_outside', r.confirmed,
         'unsettled', r.unsettled, 'works', r.works,
         'truncated', r.n > 200, 'would_do', json_build_object(
             'failed', json_build_object('works', r.failed,
                 'reached_outside', r.failed_out),
             'missing', json_build_object('works', r.missing,
                 'reached_outside', r.missing_out),
-            'all', json_build_object('works', r.n - r.active,
+            'all', json_build_object('works', r.n - r.active - r.not_due,
                 'reached_outside', r.all_out)))::text;
 end
 $$;
@@ -224,11 +156,12 @@ $$;
 -- p_call while remaining is above 0.
 -- Runs works of a business date, if its impact is still the one that was
 -- shown: only failed ones again, only missing ones for the first time, or all
--- that are not active.  What is run again is a rerun of its newest job, so
--- that what it confirmed is not sent again.  Each is judged anew.  Their slots
--- follow, whatever they waited for.  Acts on the next limit works.
--- Locks: the plan that keeps it (FOR UPDATE), the schedule's row, then as
--- submit with p_wait, or as work_rerun.
+-- that are not active; never one whose slot is still to come up.  What is run
+-- again is a rerun of its newest job, so that what it confirmed is not sent
+-- again.  Each is judged anew.  Their slots follow, whatever they waited for.
+-- Of two with one impact, the second is refused.  Acts on the next limit works.
+-- Locks: the plan that keeps it (FOR UPDATE, or inserted), the schedule's row
+-- (FOR NO KEY UPDATE), then as submit with p_wait, or as work_rerun.
 -- Answers: as schedule_run.
 -- Refuses: field-invalid (requested_by, reason, impact_id or only missing);
 -- not-found; impact-changed; field-invalid for more than 100000 works.
@@ -279,7 +212,6 @@ declare
     v_n        int;
     v_version  int;
     w          record;
-    d          record;
 begin
     detail := interlock.who_trouble(p_requested_by, p_reason);
     if detail is null and coalesce(p_only, '') not in ('failed', 'missing',
@@ -302,19 +234,6 @@ begin
         return;
     end if;
 
-    select * into d from interlock.slot_impact_of(p_tenant, p_name, w.day,
-                                                  w.at);
-    if d.id is null then
-        problem := 'not-found';
-        detail := 'there is no slot on that date';
-        return;
-    elsif d.id <> p_impact_id then
-        problem := 'impact-changed';
-        detail := 'something has happened since the impact was shown; look '
-            'at it again';
-        return;
-    end if;
-
     insert into interlock.schedule_plans (tenant, id, what, schedule,
         version, expires_at, count, detail, requested_by, reason, token_id,
         token_name)
@@ -327,16 +246,31 @@ begin
         return;    -- the same call made it just now
     end if;
 
+    -- One after the other, so that the second sees what the first did.
+    perform from interlock.schedules s
+    where s.tenant = p_tenant and s.name = p_name for no key update;
+
+    select x.problem, x.detail into problem, detail
+    from interlock.rerun_stale(p_tenant, p_name, w.day, w.at, p_impact_id)
+        x;
+    if problem is not null then
+        delete from interlock.schedule_plans p
+        where p.tenant = p_tenant and p.id = p_plan;
+        return;
+    end if;
+
     with x as (
         select y.*, row_number() over (order by y.state <> 'missing',
             y.subject, y.work_key) as n
         from interlock.slot_works(p_tenant, p_name, w.day, w.at) y
-        where y.state = p_only or (p_only = 'all' and y.state <> 'active')),
+        where y.state = p_only or (p_only = 'all'
+            and y.state not in ('active', 'not_due'))),
     ins as (
         insert into interlock.schedule_plan_items (tenant, plan_id, n,
-            business_date, slot_at, subject, work_key, again)
+            business_date, slot_at, subject, work_key, again, version,
+            rerun_of)
         select p_tenant, p_plan, x.n, w.day, x.slot_at, x.subject,
-            x.work_key, x.state <> 'missing'
+            x.work_key, x.state <> 'missing', x.version, x.repeats
         from x)
     select count(*), max(x.version) into v_n, v_version from x;
 
@@ -348,13 +282,52 @@ begin
 end
 $$;
 
-revoke all on function interlock.slot_works(int, text, date, timestamptz)
-    from public;
+-- rerun_stale(tenant, name, day, at, impact_id): why what was seen is not so any
+-- more.  A rerun with that impact that is not at its end yet counts, too.
+create or replace function interlock.rerun_stale(
+    p_tenant int, p_name text, p_day date, p_at timestamptz,
+    p_impact_id text, out problem text, out detail text)
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    d  record;
+begin
+    select * into d from interlock.slot_impact_of(p_tenant, p_name, p_day,
+                                                  p_at);
+    if d.id is null then
+        problem := 'not-found';
+        detail := 'there is no slot on that date';
+    elsif d.id <> p_impact_id then
+        problem := 'impact-changed';
+        detail := 'something has happened since the impact was shown; look '
+            'at it again';
+    elsif exists (
+        select from interlock.schedule_plans p
+        cross join lateral (
+            select from interlock.schedule_plan_items i
+            where i.tenant = p.tenant and i.plan_id = p.id
+                and i.outcome is null
+            limit 1) i
+        where p.tenant = p_tenant and p.schedule = p_name
+            and p.what = 'rerun' and p.count > 0
+            and p.detail ->> 'impact_id' = p_impact_id)
+    then
+        problem := 'impact-changed';
+        detail := 'a rerun with this impact is under way';
+    end if;
+end
+$$;
+
 revoke all on function interlock.slot_when(int, text, text) from public;
 revoke all on function interlock.slot_impact_of(int, text, date,
     timestamptz) from public;
 revoke all on function interlock.slot_rerun_plan(int, text, text, text, text,
     uuid, text, text, bigint, text) from public;
+revoke all on function interlock.rerun_stale(int, text, date, timestamptz,
+    text) from public;
 revoke all on function interlock.slot_impact(int, text, text) from public;
 revoke all on function interlock.slot_rerun(int, text, text, text, text,
     text, text, bigint, text, uuid, int) from public;

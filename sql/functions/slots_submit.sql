@@ -42,37 +42,45 @@ begin
 end
 $$;
 
--- slot_answer(a, dated): what a slot becomes of the answer to its submission.
--- A job that was there already (or has succeeded) is this slot's work, unless
--- it may be that of an earlier one: then the slot is skipped.
+-- slot_answer(a, x): what slot x becomes of the answer to its submission.  A
+-- job that was there already, or has succeeded, is its work only if slot_owns
+-- says so; if not, the slot is skipped.  What there was no room for waits in a
+-- line: of its work key if that was refused, else of all its schedule.
 create or replace function interlock.slot_answer(
-    a interlock.submit_answer, p_dated boolean, out state text,
-    out reason text, out job_id uuid)
-language plpgsql immutable
+    a interlock.submit_answer, x interlock.slots, out state text,
+    out reason text, out job_id uuid, out lane text)
+language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
 as $$
 begin
-    if a.decision in ('accepted', 'buffered', 'replaced', 'parked',
-                      'completed') and a.outcome = 'ok'
+    job_id := coalesce(a.job_id, a.active_job_id);
+    reason := a.reason;
+
+    if a.decision in ('accepted', 'buffered', 'replaced', 'parked')
+        and a.outcome = 'ok'
     then
         state := 'admitted';
-        reason := a.reason;
-        job_id := a.job_id;
-    elsif a.decision = 'skipped' then
-        state := case when p_dated
-            or a.reason in ('same_work', 'already_waiting') then 'admitted'
-            else 'skipped' end;
-        reason := a.reason;
-        job_id := a.job_id;
+    elsif a.decision in ('skipped', 'completed') then
+        if interlock.slot_owns(x, job_id) then
+            state := 'admitted';
+        else
+            state := 'skipped';
+            reason := coalesce(reason, a.decision);
+        end if;
     else
         state := 'waiting';
         reason := coalesce(a.problem, a.outcome);
+        job_id := null;
+        lane := case when a.reason in ('kind_full', 'tenant_full')
+            or a.problem in ('kind-unknown', 'source-paused')
+            then '' else x.work_key end;
     end if;
 end
 $$;
 
--- slots_submit(batch): stores the slots of a batch and submits their work;
--- helper of schedule_scan, which holds their schedules' rows.
+-- slots_submit(batch): stores the slots of a batch and submits their work, but
+-- for those that wait for approval or join a line; helper of schedule_scan,
+-- which holds their schedules' rows.
 -- Answers: a row a schedule; see there.
 create or replace function interlock.slots_submit(
     p_batch interlock.slot_try[])
@@ -99,7 +107,7 @@ begin
     v_ans := interlock.batch_submit(p_batch);
 
     foreach b in array p_batch loop
-        if b.what <> 'approval' then
+        if b.what in ('due', 'waiting') then
             v_i := v_i + 1;
             x := interlock.slot_after(b, v_ans[v_i]);
             if v_ans[v_i].wake_kinds <> '{}'
@@ -125,6 +133,7 @@ begin
     end loop;
 
     insert into interlock.slots select * from unnest(v_new);
+    perform interlock.lines_settle(p_batch, v_all);
 
     -- Skipped in a row: since the last slot of the batch that was not.
     update interlock.schedules s
@@ -154,7 +163,7 @@ begin
 end
 $$;
 
--- batch_submit(batch): submits those that do not wait for approval.
+-- batch_submit(batch): submits those that are to be.
 create or replace function interlock.batch_submit(
     p_batch interlock.slot_try[])
 returns interlock.submit_answer[]
@@ -164,25 +173,25 @@ as $$
 begin
     return (
         select interlock.works_submit(array_agg(b.tenant), 'schedule',
-            array_agg(concat_ws(':', 'slot', b.schedule,
-                to_char(b.slot_at at time zone 'UTC',
-                        'YYYYMMDD"T"HH24MISS"Z"'), b.subject)),
+            array_agg(interlock.slot_ref(b.schedule, b.slot_at, b.subject)),
             array_agg(b.kind), array_agg(b.work_key), array_agg(b.payload),
             array_agg(b.priority), array_agg(b.run_after),
             array_agg('schedule ' || b.schedule),
             array_agg(null::text))
         from unnest(p_batch) b
-        where b.what <> 'approval');
+        where b.what in ('due', 'waiting'));
 end
 $$;
 
--- slot_after(b, a): the row of a slot after the answer a (null: it waits for
--- approval) to its submission.
+-- slot_after(b, a): the row of a slot after the answer a to its submission
+-- (null: it was not submitted).
 create or replace function interlock.slot_after(
     b interlock.slot_try, a interlock.submit_answer)
 returns interlock.slots
 language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
     v_now  timestamptz := clock_timestamp();
@@ -203,15 +212,23 @@ begin
         x.reason := 'approval';
         x.check_at := v_now;
         return x;
+    elsif b.what = 'line' then
+        x.state := 'waiting';
+        x.lane := b.lane;
+        x.reason := coalesce((
+            select l.reason from interlock.slot_lines l
+            where l.tenant = b.tenant and l.schedule = b.schedule
+                and l.lane = b.lane), 'queue-full');
+        x.check_at := greatest(v_now, b.due_by);
+        return x;
     end if;
 
     x.tries := b.tries + 1;
-    select y.state, y.reason, y.job_id into x.state, x.reason, x.job_id
-    from interlock.slot_answer(a, b.dated) y;
+    select y.state, y.reason, y.job_id, y.lane
+    into x.state, x.reason, x.job_id, x.lane
+    from interlock.slot_answer(a, x) y;
 
     if x.state = 'waiting' then
-        x.try_at := v_now + make_interval(secs => least(300,
-            2.0 ^ least(b.tries, 10)) * (0.75 + random() / 2));
         x.check_at := greatest(v_now, b.due_by);
     elsif x.state = 'admitted' then
         x.check_at := v_now + make_interval(secs => case a.decision
@@ -238,7 +255,7 @@ begin
 
     update interlock.slots y
     set state = x.state, reason = x.reason, job_id = x.job_id,
-        tries = x.tries, try_at = x.try_at, check_at = x.check_at
+        tries = x.tries, lane = x.lane, check_at = x.check_at
     where y.tenant = x.tenant and y.schedule = x.schedule
         and y.slot_at = x.slot_at and y.subject = x.subject;
 end
@@ -247,7 +264,7 @@ $$;
 revoke all on function interlock.works_submit(int[], text, text[], text[],
     text[], text[], int[], timestamptz[], text[], text[]) from public;
 revoke all on function interlock.slot_answer(interlock.submit_answer,
-    boolean) from public;
+    interlock.slots) from public;
 revoke all on function interlock.slots_submit(interlock.slot_try[])
     from public;
 revoke all on function interlock.batch_submit(interlock.slot_try[])

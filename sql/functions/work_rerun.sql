@@ -1,7 +1,8 @@
--- work_again(tenant, key, payload, requested_by, reason): runs the work of a
--- key once more: a new job, of its kind's present policy, with the payload of
--- the key's newest job (or the one given), which it is a rerun of, so that it
--- has that one's effects: what is confirmed is not sent again.  Helper of
+-- work_again(tenant, key, payload, requested_by, reason, of): runs the work of a
+-- key once more: a new job, of its kind's present policy, with the payload
+-- (or the one given) of the job of it, null: the key's newest, which it is a
+-- rerun of, so that it has that one's effects: what is confirmed is not sent
+-- again.  Helper of
 -- work_rerun, slot_rerun and gap_approve.
 -- Locks: the work (FOR NO KEY UPDATE), queue_looks near a bound.  Limit groups
 -- are the caller's last step (groups_ensure, groups_wake).
@@ -10,7 +11,8 @@
 -- whether it may start now, and its limit groups.
 create or replace function interlock.work_again(
     p_tenant int, p_key text, p_payload bytea, p_requested_by text,
-    p_reason text, out problem text, out detail text, out job interlock.jobs,
+    p_reason text, p_of uuid, out problem text, out detail text,
+    out job interlock.jobs,
     out runnable boolean, out groups text[], out retry_after int)
 language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
@@ -36,12 +38,16 @@ begin
     where x.tenant = p_tenant and x.work_key = p_key;
 
     select x.problem, x.detail into problem, detail
-    from interlock.rerun_trouble(p_tenant, p_key) x;
+    from interlock.rerun_trouble(p_tenant, p_key, p_of) x;
     if problem is not null then
         return;
     end if;
 
     j := interlock.newest_job(p_tenant, p_key);
+    if p_of is not null then
+        select * into strict j from interlock.jobs x
+        where x.tenant = p_tenant and x.id = p_of;
+    end if;
     select * into p from interlock.payloads x
     where x.tenant = p_tenant and x.job_id = j.id;
     select * into k from interlock.kind_row(p_tenant, w.kind);
@@ -125,9 +131,9 @@ begin
 end
 $$;
 
--- rerun_trouble(tenant, key): why the work of a key cannot be run again.
+-- rerun_trouble(tenant, key, of): why the work of a key cannot be run again.
 create or replace function interlock.rerun_trouble(
-    p_tenant int, p_key text, out problem text, out detail text)
+    p_tenant int, p_key text, p_of uuid, out problem text, out detail text)
 language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
 set enable_seqscan = off
@@ -150,7 +156,7 @@ begin
         end if;
     end if;
 
-    v_id := (interlock.newest_job(p_tenant, p_key)).id;
+    v_id := coalesce(p_of, (interlock.newest_job(p_tenant, p_key)).id);
     perform from interlock.payloads x
     where x.tenant = p_tenant and x.job_id = v_id;
     if not found or w.kind is null then
@@ -245,7 +251,7 @@ declare
     v_doc  text;
     t      record;
 begin
-    select * into t from interlock.rerun_trouble(p_tenant, p_key);
+    select * into t from interlock.rerun_trouble(p_tenant, p_key, null);
     if t.problem in ('not-found', 'pruned') then
         return query select t.problem, t.detail, null::text;
         return;
@@ -403,7 +409,7 @@ begin
     end if;
 
     -- What is active now was not when its impact was shown, or was shown.
-    select * into t from interlock.rerun_trouble(p_tenant, p_key);
+    select * into t from interlock.rerun_trouble(p_tenant, p_key, null);
     if t.problem is null and p_impact_id <> interlock.digest_of(
         interlock.impact_of(p_tenant, p_key, null))
     then
@@ -418,7 +424,7 @@ begin
     end if;
 
     select * into a from interlock.work_again(p_tenant, p_key,
-        convert_to(p_payload, 'UTF8'), p_requested_by, p_reason);
+        convert_to(p_payload, 'UTF8'), p_requested_by, p_reason, null);
     if a.problem is not null then
         return query select a.problem, a.detail, null::text, a.retry_after,
             v_kinds;
@@ -454,10 +460,10 @@ as $$
         'rerun_of', (j).rerun_of)::text
 $$;
 
-revoke all on function interlock.work_again(int, text, bytea, text, text)
+revoke all on function interlock.work_again(int, text, bytea, text, text, uuid)
     from public;
 revoke all on function interlock.newest_job(int, text) from public;
-revoke all on function interlock.rerun_trouble(int, text) from public;
+revoke all on function interlock.rerun_trouble(int, text, uuid) from public;
 revoke all on function interlock.rerun_full(int, interlock.kind_versions)
     from public;
 revoke all on function interlock.groups_done(int, text[], text[])

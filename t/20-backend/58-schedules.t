@@ -12,6 +12,7 @@ use POSIX qw(strftime);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+use Interlock::Load qw(run_at_once);
 use Interlock::Session;
 use Interlock::Test;
 
@@ -283,6 +284,43 @@ problem(op(POST => "/v1/works/$gone/rerun", { %who, impact_id => 'x' }), 410,
     'pruned', undef, 'a rerun of it');
 $db->do('insert into interlock.payloads select * from payload');
 $db->do('set session_replication_role = origin');
+
+
+# --- what is still to come up ---------------------------------------------------------
+
+my $ahead = op(GET => '/v1/schedules/good')->{json}{next_at};
+my ($day) = one("select interlock.slot_date(v, '$ahead') from"
+    . " interlock.schedules s join interlock.schedule_versions v"
+    . " using (tenant, name, version) where s.name = 'good'");
+my $later = op(GET => "/v1/schedules/good/slots/$day/impact");
+is_deeply([ @{ $later->{json} }{qw(subjects missing not_due)} ], [ 0, 0, 2 ],
+    'a slot that is still to come up is not missing') or diag($later->{body});
+is($later->{json}{works}[0]{state}, 'not_due', 'as each of its works says');
+my $none = op(POST => "/v1/schedules/good/slots/$day/rerun", { %who,
+    only => 'missing', impact_id => $later->{json}{impact_id} });
+is($none->{status}, 200, 'a rerun of what is missing') or diag($none->{body});
+is($none->{json}{admitted}, 0, 'leaves it alone');
+is(one('select count(*) from interlock.jobs'), 8, 'nothing is run');
+problem(op(GET => '/v1/schedules/good/slots/2026-01-01/impact'), 404,
+    'not-found', undef, 'a date before the schedule');
+
+# A date that was run by hand, and canceled: two reruns at once with one impact.
+like(op(POST => "/v1/jobs/$_->{job_id}/cancel", \%who)->{status}, qr/^20/,
+    "$_->{work_key} is canceled") for @{ $run->{json}{jobs} };
+my $path = '/v1/schedules/good/slots/2026-07-24';
+my $seen = op(GET => "$path/impact");
+is($seen->{json}{failed}, 2, 'two came to nothing') or diag($seen->{body});
+my $both = run_at_once(processes => 2, url => $i->url, requests => [ map +{
+    id => $_, path => "$path/rerun", headers => {
+        'content-type' => 'application/json',
+        authorization => 'Bearer ' . $i->token('operator') },
+    body => JSON::PP::encode_json({ %who, only => 'failed',
+        impact_id => $seen->{json}{impact_id} }) }, 1, 2 ]);
+is_deeply([ sort map { $_->{status} } @$both ], [ 200, 412 ],
+    'one of two reruns with one impact runs')
+    or diag(map { $_->{body} } @$both);
+is(one("select count(*) from interlock.jobs where source = 'rerun'"), 2,
+    'each work once');
 
 
 # --- many subjects ---------------------------------------------------------------------

@@ -195,7 +195,8 @@ begin
         interlock.checks, interlock.check_answers;
     truncate interlock.schedules, interlock.schedule_versions,
         interlock.schedule_subjects, interlock.schedule_skips,
-        interlock.slots, interlock.gaps, interlock.schedule_plans,
+        interlock.slots, interlock.slot_lines, interlock.gaps,
+        interlock.schedule_plans,
         interlock.schedule_plan_items;
     truncate interlock.jobs, interlock.works, interlock.requests,
         interlock.idempotency, interlock.payloads, interlock.leases,

@@ -68,16 +68,24 @@ language sql as $$
           where k.schedule = p_name group by 1, 2) x
 $$;
 
+create function t.lines_due(p_name text) returns void
+language sql as $$
+    update interlock.slot_lines l
+    set try_at = clock_timestamp() - interval '1 ms'
+    where l.schedule = p_name;
+    update interlock.schedules s
+    set try_at = (select min(l.try_at) from interlock.slot_lines l
+                  where l.schedule = p_name)
+    where s.name = p_name and s.try_at is not null;
+$$;
+
 -- Makes what waits be tried, and what is looked at be looked at, now.
 create function t.now_due(p_name text) returns void
 language sql as $$
     update interlock.slots s
-    set try_at = case when s.try_at is not null then clock_timestamp()
-            - interval '1 ms' end,
-        check_at = case when s.check_at is not null then clock_timestamp()
-            - interval '1 ms' end
-    where s.schedule = p_name and (s.try_at is not null
-        or s.check_at is not null)
+    set check_at = clock_timestamp() - interval '1 ms'
+    where s.schedule = p_name and s.check_at is not null;
+    select t.lines_due(p_name);
 $$;
 
 -- The daily time that was so long ago, in UTC, as a cron expression.
@@ -120,6 +128,26 @@ language sql as $$
     where g.schedule = p_name
 $$;
 
+-- Keeps the impact of a schedule's newest date; reruns what failed of it with
+-- the impact that was kept.
+create table t.seen (name text primary key, day text, impact text);
+create function t.see(p_name text) returns void language sql as $$
+    insert into t.seen
+    select p_name, x.d, i.doc::json ->> 'impact_id'
+    from (select max(business_date)::text as d from interlock.slots
+          where schedule = p_name) x,
+        interlock.slot_impact(t.demo(), p_name, x.d) i
+    on conflict (name) do update
+    set day = excluded.day, impact = excluded.impact
+$$;
+create function t.again(p_name text, p_call bigint)
+returns table (problem text, admitted text, remaining int) language sql as $$
+    select r.problem, r.doc::json ->> 'admitted', r.remaining
+    from t.seen x, interlock.slot_rerun(t.demo(), p_name, x.day, 'failed',
+        x.impact, 'me', 'why', 1, 'op', t.rid(700 + p_call), 9) r
+    where x.name = p_name
+$$;
+
 -- One random step of those who deal with schedules (stress.t).
 create function t.step_slots() returns void language plpgsql as $$
 declare
@@ -137,14 +165,17 @@ begin
     elsif d < 0.7 then
         -- As if time had gone by.
         update interlock.slots s
-        set check_at = case when s.check_at is not null
-                then clock_timestamp() end,
-            try_at = case when s.try_at is not null
-                then clock_timestamp() end
+        set check_at = clock_timestamp()
         where s.ctid = any (array(
             select x.ctid from interlock.slots x
             where x.check_at is not null order by random() limit 9
             for update skip locked));
+        select s.name into h from interlock.schedules s
+        where s.try_at is not null order by random() limit 1
+        for no key update skip locked;
+        if found then
+            perform t.lines_due(h.name);
+        end if;
     elsif d < 0.8 then
         select g.id into h from interlock.gaps g
         where g.state = 'open' order by random() limit 1;

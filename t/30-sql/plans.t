@@ -209,6 +209,8 @@ $c->psql(q{
     select t.kind('tight', '{"overlap":"skip","max_queued":2,"effect_scope":"work"}');
     select t.plan_slots('s', 'tight', t.cron_ago('5 minutes'), 'a b c', ',"catch_up":"all","catch_up_max":2,"grace":60,"jitter":1');
     select t.plan_slots('m', 'tight', '* * * * *', 'a', ',"approve_after":1');
+    select t.kind('shared', '{"overlap":"buffer_one"}');
+    select t.schedule('d', '{"cron":"* * * * *","zone":"UTC","kind":"shared","work_key":"d:{subject}:{date}","subjects":["a","b"],"catch_up":"all"}');
 });
 $c->psql(q{
     load 'auto_explain';
@@ -250,6 +252,17 @@ $c->psql(q{
     select t.run('s');
     select interlock.schedule_backfill_plan(t.demo(), 's', '2026-07-01', '2026-07-02', null, 'me', 'why', 1, 'op');
     select interlock.schedule_backfill(t.demo(), 's', id, 'me', 'why', 1, 'op', 9) from interlock.schedule_plans where what = 'backfill';
+    select t.behind('d', '5 minutes');
+    select t.scan(2) from generate_series(1, 2);
+    select t.take('w', 'shared');
+    select t.finish('w', 'fail', p_retryable => false);
+    select t.scan();
+    select t.now_due('d');
+    select interlock.gap_scan(90);
+    select interlock.schedule_slots(t.demo(), 'd', null, null, 9, null);
+    select t.see('d');
+    select t.again('d', 1);
+    select interlock.schedule_backfill_plan(t.demo(), 'd', current_date - 2, current_date - 1, null, 'me', 'why', 1, 'op');
     set auto_explain.log_min_duration = -1;
     update interlock.schedule_plans set prune_at = clock_timestamp();
     set auto_explain.log_min_duration = 0;
@@ -306,7 +319,7 @@ my %whole = (
 my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evidence_sources|sent|asked|pg_\w+|tenants|kinds|kind_versions|pauses|kind_stops|alerts|alert_scans|installation|migrations|limits|schedules|schedule_versions|edge_zones)$/;
 # By the tenant alone on purpose: a bounded look at the tenant's queue, and
 # operators' rare calls about the groups of a limit; and the tests' helpers.
-my $meant = qr/limit p_bound|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)|p_reason = 'tenant_full'|where s\.schedule = p_name and \(s\.try_at|from interlock\.(?:gaps|schedule_plans|jobs|slots) where (?:state|what|kind|schedule) = '/;
+my $meant = qr/limit p_bound|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)|p_reason = 'tenant_full'|where s\.schedule = p_name and s\.check_at|where l\.schedule = p_name|insert into t\.seen|from interlock\.(?:gaps|schedule_plans|jobs|slots) where (?:state|what|kind|schedule) = '/;
 
 my ($plans, $scans) = (0, 0);
 my @bad;

@@ -246,8 +246,10 @@ select t.scan();
 select is(t.slots('t'), '2 admitted', 'and gets it');
 select t.schedule('t', '{"grace":50}');
 update interlock.slots set state = 'waiting', reason = 'queue-full',
-    job_id = null, try_at = clock_timestamp(), tries = 1
+    job_id = null, lane = '', tries = 1
 where schedule = 't' and subject = 'b';
+select interlock.line_settle(t.demo(), 't', '', 0, 0, 0, 'queue-full');
+select interlock.lines_next(t.demo(), 't');
 select t.scan();
 select is((select state || ' ' || why from interlock.gaps
     where id = pg_temp.gap('t', 'b')), 'closed skipped: changed',

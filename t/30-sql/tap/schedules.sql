@@ -337,8 +337,10 @@ select t.behind('s', '10 minutes');
 select results_eq('select slots, waiting, more from t.scan()',
     $$values (3, 1, false)$$, 'the third has no room, and waits');
 select is(t.slots('s'), '2 admitted, 1 waiting (queue-full)', 'so it says');
-select ok((select try_at > clock_timestamp() and tries = 1 from interlock.slots
-    where state = 'waiting'), 'until it is tried again');
+select ok((select l.try_at > clock_timestamp() and x.tries = 1
+    from interlock.slots x join interlock.slot_lines l using (tenant,
+        schedule, lane)
+    where x.state = 'waiting'), 'until it is tried again');
 select is((select count(*) from t.scan()), 0::bigint, 'not before');
 select t.now_due('s');
 select is((select waiting from t.scan()), 1, 'in vain');
