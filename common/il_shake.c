@@ -35,15 +35,21 @@ static il_shake_rc_e il_shake_discord(const il_sig_conf_t *sig, il_str_t body,
     il_shake_answer_t *answer);
 
 
+#define IL_SHAKE_OWN_NONE    { 0, 0, 0, NULL, { NULL, 0 } }
+#define IL_SHAKE_OWN_200     { 200, 1, 0, NULL, { NULL, 0 } }
+
 static const il_shake_scheme_t  il_shake_schemes[] = {
-    { il_string("slack"), NULL, il_shake_slack, { 0, NULL, { NULL, 0 } } },
-    { il_string("meta"), il_shake_meta, NULL, { 0, NULL, { NULL, 0 } } },
-    { il_string("zoom"), NULL, il_shake_zoom, { 0, NULL, { NULL, 0 } } },
-    { il_string("x"), il_shake_x, NULL, { 0, NULL, { NULL, 0 } } },
+    { il_string("slack"), NULL, il_shake_slack,
+      /* what an answer to a command or a button says is shown to people */
+      { 200, 0, 1, NULL, { NULL, 0 } } },
+    { il_string("meta"), il_shake_meta, NULL, IL_SHAKE_OWN_200 },
+    { il_string("paddle"), NULL, NULL, IL_SHAKE_OWN_200 },
+    { il_string("zoom"), NULL, il_shake_zoom, IL_SHAKE_OWN_NONE },
+    { il_string("x"), il_shake_x, NULL, IL_SHAKE_OWN_NONE },
     { il_string("discord"), NULL, il_shake_discord,
-      { 204, NULL, { NULL, 0 } } },
+      { 204, 0, 0, NULL, { NULL, 0 } } },
     { il_string("adyen"), NULL, NULL,
-      { 200, "text/plain", il_string("[accepted]") } },
+      { 200, 0, 0, "text/plain", il_string("[accepted]") } },
 };
 
 

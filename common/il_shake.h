@@ -15,7 +15,8 @@
  * Sources: the documents of Slack ("url_verification"), Meta ("Verification
  * Requests"), Zoom ("Validate your webhook endpoint"), X ("Challenge-Response
  * Checks"), Discord ("Interactions", "Webhook Events"), Adyen ("Accept
- * webhooks"), and CloudEvents' "HTTP 1.1 Web Hooks for Event Delivery" 1.0.2.
+ * webhooks"), Paddle ("Respond to webhooks"), and CloudEvents' "HTTP 1.1 Web
+ * Hooks for Event Delivery" 1.0.2.
  */
 
 #ifndef IL_SHAKE_H
@@ -85,12 +86,16 @@ il_shake_rc_e il_shake_post(const il_sig_conf_t *sig, il_str_t body,
 il_shake_rc_e il_shake_options(const il_shake_conf_t *conf, il_str_t origin,
     il_str_t rate, il_str_t *allowed, il_str_t *granted) IL_MUST_CHECK;
 
-/* How a delivery that was taken is acknowledged: 1 and the status, content
- * type (NULL: no body) and text, or 0 if this scheme has no form of its own
- * and gets the backend's answer. */
+/* How a delivery that was taken is acknowledged: 1 and what the provider wants
+ * to read, or 0 if this scheme has no form of its own and gets the backend's
+ * answer. */
 typedef struct {
     int          status;
-    const char  *type;
+    unsigned     keep:1;              /* the status only, with the backend's
+                                         type and body */
+    unsigned     forms:1;             /* only if the delivery was sent as
+                                         application/x-www-form-urlencoded */
+    const char  *type;                /* content type; NULL: no body */
     il_str_t     body;
 } il_shake_taken_t;
 

@@ -483,7 +483,7 @@ ngx_http_interlock_duplicate(ngx_http_request_t *r,
 
     if (ctx->lcf->dry_run) {
         return ngx_http_interlock_dry(r, ctx,
-                                      ngx_http_interlock_taken_status(ctx),
+                                      ngx_http_interlock_taken_status(r, ctx),
                                       ctx->coalesced
                                       ? "the request is skipped, its work is "
                                         "under way"

@@ -306,9 +306,9 @@ void ngx_http_interlock_free_file(ngx_str_t *text);
  * _conf: once all arguments are known.
  * _start, before the body is read, and _verified, after the signature was:
  * NGX_OK to go on, else what the handler is to return.
- * _taken: turns the backend's 2xx, of which no header was sent yet, into what
- * the provider wants; _taken_status is the status of an answer in ctx that is
- * given again. */
+ * _own: how this request's provider wants it acknowledged, or NULL.
+ * _taken: turns the backend's 2xx, of which no header was sent yet, into that;
+ * _taken_status is the status of an answer in ctx that is given again. */
 
 ngx_int_t ngx_http_interlock_shake_arg(ngx_conf_t *cf,
     ngx_http_interlock_verify_t *verify, ngx_str_t *name, ngx_str_t *value);
@@ -317,9 +317,12 @@ ngx_int_t ngx_http_interlock_shake_start(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 ngx_int_t ngx_http_interlock_shake_verified(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
+il_shake_taken_t *ngx_http_interlock_own(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
 void ngx_http_interlock_taken(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
-ngx_uint_t ngx_http_interlock_taken_status(ngx_http_interlock_ctx_t *ctx);
+ngx_uint_t ngx_http_interlock_taken_status(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
 void ngx_http_interlock_taken_filter_init(void);
 
 /* ngx_http_interlock_url.c: url= of interlock_verify, and what *url is for a

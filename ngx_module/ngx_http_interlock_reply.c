@@ -148,17 +148,17 @@ ngx_http_interlock_reply_answer(ngx_http_request_t *r,
         }
     }
 
-    if (ctx->lcf->verify && ctx->lcf->verify->taken.status) {
+    taken = ngx_http_interlock_own(r, ctx);
 
-        taken = &ctx->lcf->verify->taken;
-
+    if (taken && !taken->keep) {
         return ngx_http_interlock_send(r, (ngx_uint_t) taken->status,
                                        taken->type,
                                        (u_char *) taken->body.data,
                                        taken->body.len);
     }
 
-    return ngx_http_interlock_send(r, status, "application/json",
+    return ngx_http_interlock_send(r, ngx_http_interlock_taken_status(r, ctx),
+                                   "application/json",
                                    (u_char *) ngx_http_interlock_buffer, len);
 }
 

@@ -293,16 +293,56 @@ ngx_http_interlock_shake_answer(ngx_http_request_t *r,
 }
 
 
+il_shake_taken_t *
+ngx_http_interlock_own(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
+{
+    size_t             len;
+    ngx_str_t         *type;
+    il_shake_taken_t  *taken;
+
+    static const char  form[] = "application/x-www-form-urlencoded";
+
+    if (ctx->lcf->verify == NULL || ctx->lcf->verify->taken.status == 0) {
+        return NULL;
+    }
+
+    taken = &ctx->lcf->verify->taken;
+
+    if (!taken->forms) {
+        return taken;
+    }
+
+    if (r->headers_in.content_type == NULL) {
+        return NULL;
+    }
+
+    type = &r->headers_in.content_type->value;
+    len = sizeof(form) - 1;
+
+    if (type->len < len
+        || ngx_strncasecmp(type->data, (u_char *) form, len) != 0
+        || (type->len > len && type->data[len] != ';'
+            && type->data[len] != ' '))
+    {
+        return NULL;
+    }
+
+    return taken;
+}
+
+
 /* the status of an answer that is given again */
 
 ngx_uint_t
-ngx_http_interlock_taken_status(ngx_http_interlock_ctx_t *ctx)
+ngx_http_interlock_taken_status(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx)
 {
-    if (ctx->lcf->verify && ctx->lcf->verify->taken.status) {
-        return (ngx_uint_t) ctx->lcf->verify->taken.status;
-    }
+    il_shake_taken_t  *taken;
 
-    return 200 + (ngx_uint_t) ctx->answer.code;
+    taken = ngx_http_interlock_own(r, ctx);
+
+    return taken ? (ngx_uint_t) taken->status
+                 : 200 + (ngx_uint_t) ctx->answer.code;
 }
 
 
@@ -312,9 +352,13 @@ ngx_http_interlock_taken(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
     ngx_uint_t         status;
     il_shake_taken_t  *taken;
 
-    if (ctx->lcf->dry_run || !ctx->verified
-        || ctx->lcf->verify->taken.status == 0)
-    {
+    if (ctx->lcf->dry_run || !ctx->verified) {
+        return;
+    }
+
+    taken = ngx_http_interlock_own(r, ctx);
+
+    if (taken == NULL) {
         return;
     }
 
@@ -324,10 +368,12 @@ ngx_http_interlock_taken(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
         return;
     }
 
-    taken = &ctx->lcf->verify->taken;
-
     r->headers_out.status = (ngx_uint_t) taken->status;
     ngx_str_null(&r->headers_out.status_line);
+
+    if (taken->keep) {
+        return;
+    }
 
     ngx_http_clear_content_length(r);
     ngx_http_clear_accept_ranges(r);

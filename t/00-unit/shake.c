@@ -487,7 +487,27 @@ test_taken(void **state)
     assert_int_equal(taken.status, 204);
     assert_null(taken.type);
 
+    assert_int_equal(taken.keep || taken.forms, 0);
+
+    configure(&sig, "paddle");
+    assert_int_equal(il_shake_taken(sig.scheme, &taken), 1);
+    assert_int_equal(taken.status, 200);
+    assert_int_equal(taken.keep, 1);
+    assert_int_equal(taken.forms, 0);
+
+    configure(&sig, "meta");
+    assert_int_equal(il_shake_taken(sig.scheme, &taken), 1);
+    assert_int_equal(taken.status, 200);
+    assert_int_equal(taken.keep, 1);
+
     configure(&sig, "slack");
+    assert_int_equal(il_shake_taken(sig.scheme, &taken), 1);
+    assert_int_equal(taken.status, 200);
+    assert_int_equal(taken.forms, 1);
+    assert_null(taken.type);
+    assert_int_equal(taken.body.len, 0);
+
+    configure(&sig, "stripe");
     assert_int_equal(il_shake_taken(sig.scheme, &taken), 0);
 }
 

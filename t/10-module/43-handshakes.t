@@ -45,6 +45,13 @@ END
                 verify_token=secrets/token; }
         location = /meta/plain { interlock_source meta2; $gate
             interlock_verify meta secret=secrets/text; }
+        location = /paddle { interlock_source paddle; $gate
+            interlock_verify paddle secret=secrets/text; }
+        location = /paddle/off { interlock_source paddle2; $gate
+            fastcgi_buffering off;
+            interlock_verify paddle secret=secrets/text; }
+        location = /dry/paddle { interlock_source dryp; $gate
+            interlock_dry_run on; interlock_verify paddle secret=secrets/text; }
         location = /zoom { interlock_source zoom; $gate
             interlock_verify zoom secret=secrets/text; }
         location = /x { interlock_source x; $gate
@@ -342,6 +349,78 @@ for my $path ('/adyen', '/adyen/off') {
     $res = taken("$path, cut off", $path, adyen('cut', 'X-Backend' =>
         'close-mid'));
     is($res->{status}, 502, "$path: nothing is acknowledged then");
+}
+
+# One whose status alone is the provider's: all else is the backend's
+sub paddle {
+    my ($body, @more) = @_;
+    my $ts = time;
+    return { body => $body, headers => [ @more, 'Paddle-Signature' =>
+        "ts=$ts;h1=" . hmac_sha256_hex("$ts:$body", 'zoomsecret') ] };
+}
+
+sub meta {
+    my ($body, @more) = @_;
+    return { body => $body, headers => [ @more, 'X-Hub-Signature-256' =>
+        'sha256=' . hmac_sha256_hex($body, 'zoomsecret') ] };
+}
+
+for ([ '/paddle', \&paddle ], [ '/paddle/off', \&paddle ],
+    [ '/meta', \&meta ])
+{
+    my ($path, $sign) = @$_;
+    my $signed = $sign->('{"id":"1"}');
+    my $plain = taken("$path, as it is elsewhere", '/x', { body => '{"id":1}',
+        headers => [ 'X-Twitter-Webhooks-Signature' => crc('{"id":1}'),
+        'X-Id' => "plain$path" ] });
+    is($plain->{status}, 202, "$path: 202 elsewhere");
+    $res = taken($path, $path, $signed);
+    is($res->{status}, 200, "$path: 200");
+    like($res->{body}, qr/^\{"decision":"accepted","job_id":.*\}$/,
+        "$path: the backend's body");
+    for my $name (qw(content-type location interlock-decision)) {
+        is(Interlock::Nginx::header($res, $name) =~ s/[0-9a-f-]{36}/ID/r,
+            Interlock::Nginx::header($plain, $name) =~ s/[0-9a-f-]{36}/ID/r,
+            "$path: $name");
+    }
+    my $seen = $t->seen;
+    my $again = $t->http(POST => $path, $signed);
+    is(scalar $t->seen, $seen, "$path, again: the edge alone");
+    is("$again->{status} $again->{body}", "200 $res->{body}",
+        "$path, again: the same");
+    is(Interlock::Nginx::header($again, 'idempotency-replayed'), 'true',
+        "$path, again: it is said");
+    $res = taken("$path, not taken", $path, $sign->('{"id":"2"}',
+        'X-Backend' => 'status=503'));
+    is($res->{status}, 503, "$path: an error stays one");
+}
+is($t->http(POST => '/dry/paddle', paddle('{"id":"d"}'))->{status}, 202,
+    'dry run, paddle: the backend\'s own answer');
+
+# Slack shows people what a command or a button is answered with
+for my $type ('application/x-www-form-urlencoded',
+    'Application/X-WWW-Form-Urlencoded; charset=utf-8')
+{
+    my $form = slack("command=%2Frun&type=" . length $type);
+    push @{ $form->{headers} }, 'Content-Type' => $type;
+    for my $time (qw(first again)) {
+        $res = $t->http(POST => '/slack', $form);
+        is("$res->{status} $res->{body}", '200 ', "slack, a form, $time");
+        is(Interlock::Nginx::header($res, 'content-type'), undef,
+            "slack, a form, $time: no type");
+    }
+    is(Interlock::Nginx::header($res, 'idempotency-replayed'), 'true',
+        'slack, a form, again: it is said');
+}
+for my $type ('application/json', 'application/x-www-form-urlencodedx') {
+    my $event = slack('{"type":"event_callback","n":"' . length($type) . '"}');
+    push @{ $event->{headers} }, 'Content-Type' => $type;
+    for my $time (qw(first again)) {
+        $res = $t->http(POST => '/slack', $event);
+        is($res->{status}, 202, "slack, an event, $time");
+        like($res->{body}, qr/"decision":"accepted"/,
+            "slack, an event, $time: the backend's body");
+    }
 }
 
 # A connection is good for more after each of them
