@@ -58,11 +58,19 @@ ngx_http_interlock_effect_keys(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ilcf->keys->path = value[1];
 
-    if (ngx_conf_full_name(cf->cycle, &ilcf->keys->path, 1) != NGX_OK
-        || ngx_http_interlock_keys_read(cf->log, NGX_LOG_EMERG, ilcf->keys,
-                                        &ilcf->keys->set)
-           != NGX_OK)
+    if (ngx_conf_full_name(cf->cycle, &ilcf->keys->path, 1) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_interlock_keys_read(cf->log, NGX_LOG_EMERG, ilcf->keys,
+                                     &ilcf->keys->set)
+        != NGX_OK)
     {
+        /* why was said; at each reading, so without the directive's place */
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\" in \"interlock_keys\"",
+                           &value[1]);
         return NGX_CONF_ERROR;
     }
 
