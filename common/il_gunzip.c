@@ -14,6 +14,9 @@
 /* RFC 1952, section 2.3: header, an empty block, sum and length. */
 #define IL_GZIP_MIN      20
 
+/* RFC 1951: no more than 258 bytes come of two bits. */
+#define IL_GZIP_RATIO    1032
+
 /* For inflateInit2(): gzip and nothing else, with the largest window. */
 #define IL_GZIP_WINDOW   (16 + MAX_WBITS)
 
@@ -40,7 +43,9 @@ il_gunzip_size(il_str_t in, size_t *size)
     *size = (size_t) p[0] | (size_t) p[1] << 8 | (size_t) p[2] << 16
             | (size_t) p[3] << 24;
 
-    return 0;
+    /* What was cut off, or has something behind it, ends in other bytes. */
+
+    return *size / IL_GZIP_RATIO > in.len ? -1 : 0;
 }
 
 

@@ -24,7 +24,8 @@ typedef enum {
 
 /* The length that gzip data claims for what it inflates to; nothing else about
  * it is known to be true.  0, or -1 if it does not begin as gzip data does, is
- * too short to be some, or has 4 GB or more. */
+ * too short to be some, has 4 GB or more, or claims what cannot be true of so
+ * few bytes (*size then means nothing). */
 int il_gunzip_size(il_str_t in, size_t *size) IL_MUST_CHECK;
 
 /* Inflates to exactly size bytes, as il_gunzip_size() has it, at out (which

@@ -172,7 +172,7 @@ damage_is_seen(void **state)
 static void
 only_gzip_is_taken(void **state)
 {
-    char       out[64];
+    char       out[64], claim[20];
     size_t     size;
     il_str_t   in;
 
@@ -187,6 +187,19 @@ only_gzip_is_taken(void **state)
     in = gzip(il_lit("0123456789"), 9, -MAX_WBITS);         /* bare */
     assert_int_equal(il_gunzip(in, out, 10), IL_GUNZIP_MALFORMED);
     il_drop(in);
+
+    /* A size that so few bytes may have, and one that they may not: 258 bytes
+     * are two bits. */
+
+    memset(claim, 0, 20);
+    memcpy(claim, "\x1f\x8b\x08", 3);
+    memcpy(claim + 16, "\xa0\x50\x00\x00", 4);       /* 20640 of 20 */
+    assert_int_equal(il_gunzip_size(il_str(claim, 20), &size), 0);
+    assert_int_equal(size, 20640);
+    memcpy(claim + 16, "\xa8\x54\x00\x00", 4);       /* 21 times 1032 */
+    assert_int_equal(il_gunzip_size(il_str(claim, 20), &size), -1);
+    memset(claim + 16, 0xff, 4);
+    assert_int_equal(il_gunzip_size(il_str(claim, 20), &size), -1);
 
     assert_int_equal(il_gunzip_size(il_lit(""), &size), -1);
     assert_int_equal(il_gunzip_size(il_str(text, 19), &size), -1);

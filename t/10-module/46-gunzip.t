@@ -124,6 +124,10 @@ bad('said so, and not compressed', 400, 'bad-request', '/gunzip', $text,
 bad('nothing', 400, 'bad-request', '/gunzip', '', '', @gzip);
 bad('cut off', 400, 'bad-request', '/gunzip', $text,
     substr($gzip, 0, -1), @gzip);
+bad("cut off by $_", 400, 'bad-request', '/gunzip', $text,
+    substr($gzip, 0, -$_), @gzip) for 2 .. length($gzip) - 1;
+bad('a byte behind', 400, 'bad-request', '/gunzip', $text, $gzip . chr $_,
+    @gzip) for 0, 1, 127, 255;
 bad('something behind', 400, 'bad-request', '/gunzip', $text, $gzip . "\0" x 4,
     @gzip);
 bad('two pieces', 400, 'bad-request', '/gunzip', $text . $text, $gzip . $gzip,
@@ -147,8 +151,11 @@ bad('four megabytes of nothing', 413, 'body-too-large', '/gunzip', $bomb,
 my $over = 'x' x (32 * 1024 * 1024 + 1);
 bad('more than 32 MB where there is no limit', 413, 'body-too-large', '/any',
     $over, packed($over, -Level => 0), @gzip);
-bad('a size that is a lie', 413, 'body-too-large', '/gunzip', $text,
+bad('a size that cannot be', 400, 'bad-request', '/gunzip', $text,
     substr($gzip, 0, -4) . "\xff\xff\xff\x7f", @gzip);
+my $stored_big = packed($big, -Level => 0);
+bad('a size that could be', 413, 'body-too-large', '/gunzip', $big,
+    substr($stored_big, 0, -4) . "\0\0\0\x40", @gzip);
 bad('a smaller one', 400, 'bad-request', '/gunzip', $text,
     substr($gzip, 0, -4) . "\0\0\1\0", @gzip);
 

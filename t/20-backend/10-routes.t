@@ -175,6 +175,14 @@ $res = call(POST => '/in/github', { params => { %in,
     INTERLOCK_MISMATCH => 'reject' }, body => 'else' });
 is($res->{status}, 422, 'mismatch reject: 422');
 
+is(call(POST => '/in/another.name?a=1', { params => { %in,
+    INTERLOCK_IDEMPOTENCY_KEY => 'd-3' }, body => 'x' })->{status}, 202,
+    'the name in the path is of no account');
+problem_is(call(POST => $_, { params => { %in,
+    INTERLOCK_IDEMPOTENCY_KEY => 'd-4' }, body => 'x' }), 404, 'not-found',
+    "no webhooks at $_") for '/hooks/github', '/in', '/in/', '/in/a/b',
+    '/IN/github', '/';
+
 for my $name (qw(TENANT SOURCE KIND WORK_KEY)) {
     problem_is(call(POST => '/in/github', { params => { %in,
         "INTERLOCK_$name" => '' } }), 404, 'not-found', "without its $name");
