@@ -17,7 +17,7 @@ const il_sig_scheme_t  il_sig_schemes[] = {
 
     { il_string("adyen"), IL_SIG_PROVIDER,
       IL_SIG_ARG_SIGNATURE, IL_SIG_TOLERANCE, NULL,
-      il_sig_secret_hex, il_sig_adyen },
+      il_sig_secret_adyen, il_sig_adyen },
 
     { il_string("discord"), IL_SIG_PROVIDER,
       IL_SIG_TIMED, NULL,

@@ -114,6 +114,7 @@ typedef struct {
     size_t                  nsecrets;
     il_sig_secret_enc_e     secret_encoding;
     int64_t                 tolerance;  /* seconds */
+    int                     tolerance_given;
     il_sig_place_e          place;      /* `adyen` */
 
     /* `hmac` and `token`; header also of others that send a secret */
@@ -152,12 +153,15 @@ int il_sig_conf_arg(il_sig_conf_t *conf, il_str_t name, il_str_t value,
 /* Reads the text of a secret file: one secret a line, the first is current,
  * the others are still accepted; in the provider's own form.  0, or -1 with
  * a message that names the line (never the secret).  Empty lines are skipped;
- * white space at either end of a line is refused. */
+ * white space at either end of a line is refused, and so are comments ("#",
+ * alone or with a blank or "!" behind), PEM, a provider's prefix with nothing
+ * behind, and keys of `standard` and `adyen` of less than 16 bytes. */
 int il_sig_conf_secrets(il_sig_conf_t *conf, il_str_t text, char *err,
     size_t cap) IL_MUST_CHECK;
 
-/* Checks that nothing is missing (secrets; header= of hmac and token).  0 or
- * -1 with a message. */
+/* Checks that nothing is missing (secrets; header= of hmac and token), or in
+ * vain (hmac's tolerance without a {timestamp:NAME}).  0 or -1 with a
+ * message. */
 int il_sig_conf_done(const il_sig_conf_t *conf, char *err, size_t cap)
     IL_MUST_CHECK;
 

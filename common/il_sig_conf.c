@@ -270,6 +270,9 @@ il_sig_conf_arg(il_sig_conf_t *conf, il_str_t name, il_str_t value, char *err,
     case IL_SIG_ARG_TOLERANCE:
         if (il_sig_parse_tolerance(value, &conf->tolerance) != 0) {
             wrong = "tolerance must be from 1s to 24h, not";
+
+        } else {
+            conf->tolerance_given = 1;
         }
 
         break;
@@ -345,6 +348,14 @@ il_sig_conf_done(const il_sig_conf_t *conf, char *err, size_t cap)
     if ((conf->scheme->args & IL_SIG_ARG_HEADER) && conf->header[0] == '\0') {
         il_sig_error(err, cap, "header= is missing for scheme",
                      conf->scheme->name);
+        return -1;
+    }
+
+    if ((conf->scheme->args & IL_SIG_ARG_SIGNED) && conf->tolerance_given
+        && !il_sig_template_timed(conf->signed_template))
+    {
+        il_sig_error(err, cap, "tolerance= says nothing where signed= has no "
+                     "{timestamp:NAME}:", conf->signed_template);
         return -1;
     }
 

@@ -62,6 +62,7 @@ extern const size_t           il_sig_nschemes;
 
 IL_SIG_SECRET_FN(il_sig_secret_text);
 IL_SIG_SECRET_FN(il_sig_secret_hex);
+IL_SIG_SECRET_FN(il_sig_secret_adyen);
 IL_SIG_SECRET_FN(il_sig_secret_ed25519);
 IL_SIG_SECRET_FN(il_sig_secret_standard);
 IL_SIG_SECRET_FN(il_sig_secret_gitlab);
@@ -93,6 +94,9 @@ typedef enum {
     IL_SIG_PART_TIMESTAMP,
     IL_SIG_PART_BAD
 } il_sig_part_e;
+
+/* 1 if a template that was checked has a {timestamp:NAME}. */
+int il_sig_template_timed(il_str_t t);
 
 /* Takes the next part at *pos; text is literal text, or a header's name. */
 il_sig_part_e il_sig_template_next(il_str_t t, size_t *pos, il_str_t *text);

@@ -19,6 +19,11 @@ il_sig_starts(il_str_t s, const char *with)
 }
 
 
+/* A key that is shorter was cut off, or made up: those that a provider hands
+ * out as binary have 24 bytes at least. */
+#define IL_SIG_SECRET_MIN  16
+
+
 /* The line in an encoding, IL_SIG_SECRET_OWN excepted. */
 
 static const char *
@@ -60,11 +65,29 @@ IL_SIG_SECRET_FN(il_sig_secret_text)
 }
 
 
+static const char *
+il_sig_secret_is_long(const il_sig_secret_t *secret)
+{
+    return secret->len >= IL_SIG_SECRET_MIN
+           ? NULL : "the key is shorter than 16 bytes";
+}
+
+
 IL_SIG_SECRET_FN(il_sig_secret_hex)
 {
     return il_sig_secret_decode(secret, line, encoding == IL_SIG_SECRET_OWN
                                               ? IL_SIG_SECRET_AS_HEX
                                               : encoding);
+}
+
+
+IL_SIG_SECRET_FN(il_sig_secret_adyen)
+{
+    const char  *wrong;
+
+    wrong = il_sig_secret_hex(secret, line, encoding);
+
+    return wrong != NULL ? wrong : il_sig_secret_is_long(secret);
 }
 
 
@@ -106,7 +129,9 @@ IL_SIG_SECRET_FN(il_sig_secret_standard)
     }
 
     if (encoding == IL_SIG_SECRET_AS_TEXT) {
-        return il_sig_secret_decode(secret, line, encoding);
+        wrong = il_sig_secret_decode(secret, line, encoding);
+
+        return wrong != NULL ? wrong : il_sig_secret_is_long(secret);
     }
 
     if (il_sig_strip(&line, il_cstr("whpk_")) == 0) {
@@ -120,11 +145,12 @@ IL_SIG_SECRET_FN(il_sig_secret_standard)
                                                ? IL_SIG_SECRET_AS_BASE64
                                                : encoding);
 
-    if (wrong == NULL && secret->kind == IL_SIG_KIND_V1A) {
-        wrong = il_sig_secret_is_key(secret);
+    if (wrong != NULL) {
+        return wrong;
     }
 
-    return wrong;
+    return secret->kind == IL_SIG_KIND_V1A ? il_sig_secret_is_key(secret)
+                                           : il_sig_secret_is_long(secret);
 }
 
 
@@ -144,9 +170,47 @@ IL_SIG_SECRET_FN(il_sig_secret_gitlab)
 }
 
 
+/* What people write into such a file that is no secret.  Each of them would
+ * be one that anybody can guess. */
+
+static const char *
+il_sig_secret_is_other(il_str_t line)
+{
+    size_t  i;
+
+    /* what providers put before theirs; a prefix alone is what is left when
+     * the rest was not pasted */
+
+    static const char *const  prefixes[] = {
+        "whsec_", "whpk_", "shpss_", "lin_wh_", "pdl_ntfset_"
+    };
+
+    if (il_str_eq(line, il_cstr("#")) || il_sig_starts(line, "# ")
+        || il_sig_starts(line, "#!"))
+    {
+        return "this is a comment: every line of the file is a secret";
+    }
+
+    if (il_sig_starts(line, "-----BEGIN")) {
+        return "this is a key in PEM: a secret is one line, in the "
+               "provider's form";
+    }
+
+    for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+        if (il_str_eq(line, il_cstr(prefixes[i]))) {
+            return "the secret is empty behind its prefix";
+        }
+    }
+
+    return NULL;
+}
+
+
 static const char *
 il_sig_secret_line(il_sig_conf_t *conf, il_str_t line)
 {
+    const char  *wrong;
+
     if (line.data[0] == ' ' || line.data[line.len - 1] == ' ') {
         return "there is white space around the secret";
     }
@@ -157,6 +221,11 @@ il_sig_secret_line(il_sig_conf_t *conf, il_str_t line)
 
     if (il_sig_starts(line, "\xef\xbb\xbf")) {
         return "the file starts with a byte order mark";
+    }
+
+    wrong = il_sig_secret_is_other(line);
+    if (wrong != NULL) {
+        return wrong;
     }
 
     if (conf->nsecrets == IL_SIG_SECRETS_MAX) {

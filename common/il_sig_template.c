@@ -167,3 +167,25 @@ il_sig_template_check(il_str_t t)
 
     return NULL;
 }
+
+
+int
+il_sig_template_timed(il_str_t t)
+{
+    size_t         pos;
+    il_str_t       text;
+    il_sig_part_e  part;
+
+    pos = 0;
+
+    do {
+        part = il_sig_template_next(t, &pos, &text);
+
+        if (part == IL_SIG_PART_TIMESTAMP) {
+            return 1;
+        }
+
+    } while (part != IL_SIG_PART_END && part != IL_SIG_PART_BAD);
+
+    return 0;
+}

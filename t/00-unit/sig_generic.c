@@ -246,7 +246,8 @@ refused_arg(const char *scheme, const char *name, const char *value,
     il_sig_conf_t  conf, before;
 
     sig_conf(&conf, scheme,
-             strcmp(scheme, "standard") == 0 ? "AAAA" : "secret");
+             strcmp(scheme, "standard") == 0
+             ? "AAAAAAAAAAAAAAAAAAAAAAAA" : "secret");
     memset(err, 0, sizeof(err));
     before = conf;
 
@@ -359,8 +360,9 @@ what_is_missing(void **state)
         assert_int_equal(il_sig_conf_done(&conf, err, sizeof(err)), -1);
         assert_non_null(strstr(err, "no secret"));
 
-        assert_int_equal(il_sig_conf_secrets(&conf, il_lit("AAAA"), err,
-                                             sizeof(err)), 0);
+        assert_int_equal(il_sig_conf_secrets(&conf,
+                                             il_lit("AAAAAAAAAAAAAAAAAAAAAAAA"),
+                                             err, sizeof(err)), 0);
 
         if (i < 3) {
             assert_int_equal(il_sig_conf_done(&conf, err, sizeof(err)), 0);
@@ -372,6 +374,17 @@ what_is_missing(void **state)
         sig_arg(&conf, "header", "x");
         assert_int_equal(il_sig_conf_done(&conf, err, sizeof(err)), 0);
     }
+
+    /* A tolerance that would be for no time at all, in any order. */
+
+    sig_arg(&conf, "tolerance", "5s");
+    assert_int_equal(il_sig_conf_done(&conf, err, sizeof(err)), -1);
+    assert_non_null(strstr(err, "tolerance="));
+    assert_non_null(strstr(err, "\"{body}\""));
+    sig_arg(&conf, "signed", "{header:X-T}.{body}");
+    assert_int_equal(il_sig_conf_done(&conf, err, sizeof(err)), -1);
+    sig_arg(&conf, "signed", "{body}{timestamp:X-T}");
+    assert_int_equal(il_sig_conf_done(&conf, err, sizeof(err)), 0);
 }
 
 
@@ -416,7 +429,7 @@ secret_files(void **state)
     char           err[IL_SIG_ERR_CAP], big[1024];
     size_t         i;
     il_str_t       text;
-    il_sig_conf_t  conf;
+    il_sig_conf_t  conf, other;
 
     (void) state;
 
@@ -425,12 +438,12 @@ secret_files(void **state)
 
     /* Ends of lines of both kinds, empty lines, no end at the end. */
 
-    text = il_exact(il_lit("\n# one\r\n\r\n\ntwo words"));
+    text = il_exact(il_lit("\n#one\r\n\r\n\ntwo words"));
     assert_int_equal(il_sig_conf_secrets(&conf, text, err, sizeof(err)), 0);
     il_drop(text);
     assert_int_equal(conf.nsecrets, 2);
     il_assert_text((char *) conf.secrets[0].data, conf.secrets[0].len,
-                   "# one");
+                   "#one");
     il_assert_text((char *) conf.secrets[1].data, conf.secrets[1].len,
                    "two words");
 
@@ -451,6 +464,32 @@ secret_files(void **state)
     refused_file("github", il_lit("SECRET\r\r\n"), "control character");
     refused_file("github", il_lit("\xef\xbb\xbfSECRET"), "byte order mark");
 
+    /* What anybody could guess. */
+
+    refused_file("github", il_lit("# SECRET\nSECRET"), "line 1: this is a com");
+    refused_file("token", il_lit("one\n#\nSECRET"), "line 2: this is a com");
+    refused_file("hmac", il_lit("#!SECRET"), "line 1: this is a comment");
+    refused_file("sns", il_lit("# SECRET"), "line 1: this is a comment");
+    refused_file("adyen", il_lit("# SECRET"), "line 1: this is a comment");
+    refused_file("paypal", il_lit("-----BEGIN CERTIFICATE-----"), "in PEM");
+    refused_file("stripe", il_lit("-----BEGIN SECRET-----"), "in PEM");
+    refused_file("stripe", il_lit("one\nwhsec_"), "line 2: the secret is emp");
+    refused_file("gitlab", il_lit("whsec_"), "the secret is empty");
+    refused_file("shopify", il_lit("shpss_"), "the secret is empty");
+    refused_file("linear", il_lit("lin_wh_\r\n"), "the secret is empty");
+    refused_file("paddle", il_lit("pdl_ntfset_"), "the secret is empty");
+
+    /* Keys of 15 bytes; 16 will do. */
+
+    refused_file("standard", il_lit("whsec_QUFBQUFBQUFBQUFBQUFB"), "16 bytes");
+    refused_file("standard", il_lit("QQ=="), "16 bytes");
+    refused_file("gitlab", il_lit("whsec_QQ=="), "16 bytes");
+    refused_file("adyen", il_lit("4141414141414141414141414141AA"), "16 byt");
+    sig_conf(&other, "standard", "whsec_QUFBQUFBQUFBQUFBQUFBQQ==");
+    assert_int_equal(other.secrets[0].len, 16);
+    sig_conf(&other, "adyen", "4141414141414141414141414141AAAA");
+    assert_int_equal(other.secrets[0].len, 16);
+
     for (i = 0; i < 9; i++) {
         memcpy(big + 7 * i, "SECRET\n", 7);
     }
@@ -467,7 +506,8 @@ secret_files(void **state)
     refused_file("standard", il_lit("whsk_SECRET"), "private key");
     refused_file("standard", il_lit("whsec_SECRET!"), "not base64");
     refused_file("standard", il_lit("whsec_SECRET="), "not base64");
-    refused_file("standard", il_lit("whsec_QUJD\nWHSEC_SECRET"), "line 2");
+    refused_file("standard", il_lit("whsec_QUFBQUFBQUFBQUFBQUFBQQ==\n"
+                                    "WHSEC_SECRET"), "line 2");
     refused_file("standard", il_lit("whsec_"), "empty");
     refused_file("standard", il_lit("whpk_"), "empty");
     refused_file("standard", il_lit("whpk_SECRETxx"), "32 bytes");

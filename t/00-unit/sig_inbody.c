@@ -10,6 +10,7 @@
 
 #define ADYEN_KEY                                                             \
     "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056"
+#define OTHER_KEY  "00000000000000000000000000000000"
 #define ADYEN_SIG  "coqCmt/IZ4E3CzPvMY8zTjQVL5hYJUiBRg8UU+iCWo0="
 
 #define TOKEN  "e0b5477167110d68991efc6b9f89f0a11066af27834600e123"
@@ -136,9 +137,9 @@ adyen(void **state)
 
     /* Keys are hex, and another key fits nothing. */
 
-    sig_conf(&conf, "adyen", "00\n" ADYEN_KEY "\n");
+    sig_conf(&conf, "adyen", OTHER_KEY "\n" ADYEN_KEY "\n");
     body_is(&conf, good[0], IL_SIG_WHY_OK);
-    sig_conf(&conf, "adyen", "00");
+    sig_conf(&conf, "adyen", OTHER_KEY);
     body_is(&conf, good[0], IL_SIG_WHY_MISMATCH);
 }
 

@@ -6,9 +6,10 @@
 #include "sig.h"
 
 
-#define STD_SECRET  "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-#define STD_PUBLIC  "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4="
-#define STD_BODY    "{\"test\": 2432232314}"
+#define STD_SECRET    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+#define OTHER_SECRET  "whsec_AAAAAAAAAAAAAAAAAAAAAA=="
+#define STD_PUBLIC    "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4="
+#define STD_BODY      "{\"test\": 2432232314}"
 #define STD_ID      "msg_p5jXN8AQM9LWM0D4loKWxJek"
 #define STD_TS      "1614265330"
 #define STD_NOW     1614265330
@@ -74,13 +75,14 @@ standard(void **state)
 
     /* Rotation: of the secrets, of the signatures, of both; mixed kinds. */
 
-    standard_row("whsec_AAAA\n" STD_SECRET, STD_V1, IL_SIG_OK, IL_SIG_WHY_OK);
-    standard_row(STD_SECRET "\nwhsec_AAAA", OTHER_V1 " " STD_V1, IL_SIG_OK,
+    standard_row(OTHER_SECRET "\n" STD_SECRET, STD_V1, IL_SIG_OK,
+                 IL_SIG_WHY_OK);
+    standard_row(STD_SECRET "\n" OTHER_SECRET, OTHER_V1 " " STD_V1, IL_SIG_OK,
                  IL_SIG_WHY_OK);
     standard_row(STD_SECRET, STD_V1 " " OTHER_V1, IL_SIG_OK, IL_SIG_WHY_OK);
     standard_row(STD_SECRET "\n" STD_PUBLIC, STD_V1 " " STD_V1A, IL_SIG_OK,
                  IL_SIG_WHY_OK);
-    standard_row("whsec_AAAA\n" STD_PUBLIC, OTHER_V1 " " STD_V1A, IL_SIG_OK,
+    standard_row(OTHER_SECRET "\n" STD_PUBLIC, OTHER_V1 " " STD_V1A, IL_SIG_OK,
                  IL_SIG_WHY_OK);
     standard_row(STD_PUBLIC "\n" STD_SECRET, STD_V1 " " OTHER_V1A, IL_SIG_OK,
                  IL_SIG_WHY_OK);
@@ -93,7 +95,7 @@ standard(void **state)
     standard_row(STD_SECRET, "v1,AAAA " STD_V1, IL_SIG_OK, IL_SIG_WHY_OK);
 
     standard_row(STD_SECRET, OTHER_V1, IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
-    standard_row("whsec_AAAA", STD_V1, IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
+    standard_row(OTHER_SECRET, STD_V1, IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
     standard_row(STD_PUBLIC, OTHER_V1A, IL_SIG_INVALID, IL_SIG_WHY_MISMATCH);
 
     standard_row(STD_PUBLIC "\nwhpk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"

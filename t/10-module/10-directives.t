@@ -163,6 +163,22 @@ bad('verify: an argument of another scheme', '',
 bad('verify: bad tolerance', '',
     'interlock_verify stripe secret=secrets/github tolerance=0;',
     qr/invalid parameter "tolerance=0"/);
+bad('verify: a tolerance for no time', '', 'interlock_verify hmac'
+    . ' secret=secrets/github header=X-Sig tolerance=5s;',
+    qr/incomplete "interlock_verify hmac": tolerance= says nothing where/);
+for (map { [ $_, qr/line 1: \S/ ] } '# old one', '#', 'whsec_',
+    '-----BEGIN PUBLIC KEY-----')
+{
+    my ($line, $said) = @$_;
+    $t->secret(other => "$line\nsecret\n");
+    bad("verify: \"$line\" for a secret", '',
+        'interlock_verify stripe secret=secrets/other;',
+        qr{invalid secret file "secrets/other" in "interlock_verify": $said});
+}
+$t->secret(short => "whsec_QQ==\n");
+bad('verify: a key of one byte', '',
+    'interlock_verify standard secret=secrets/short;',
+    qr/line 1: the key is shorter than 16 bytes/);
 bad('verify: hmac without header', '',
     'interlock_verify hmac secret=secrets/github;',
     qr/incomplete "interlock_verify hmac": header= is missing/);

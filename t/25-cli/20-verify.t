@@ -204,7 +204,7 @@ for my $scheme (sort keys %schemes) {
     $request{$scheme} = [ $secret, $body, @args ];
 
     valid(verify($secret, $body, @args), $scheme);
-    my $new = $scheme eq 'adyen' ? '00' : $scheme eq 'discord' ? '0' x 64
+    my $new = $scheme eq 'adyen' ? '0' x 32 : $scheme eq 'discord' ? '0' x 64
         : 'new one';
     valid(verify("$new\n$secret", $body, @args),
         "$scheme, with the old secret");
@@ -221,10 +221,10 @@ for my $scheme (sort keys %schemes) {
 # Adyen signs in two ways; one is asked for
 
 {
-    my $key = '00';
+    my $key = '00' x 16;
     my $body = '{"type":"balance"}';
     my @args = ('--scheme', 'adyen', '--header', 'HmacSignature: '
-        . base64(hmac_sha256($body, "\0")));
+        . base64(hmac_sha256($body, "\0" x 16)));
     valid(verify($key, $body, @args, 'signature=header'), 'signature=header');
     invalid(verify($key, $body, @args), qr/signature=header/,
         'the header where the items are signed');
