@@ -96,6 +96,19 @@ $(B)/ngx_http_interlock_module.so: $(MODULE_SRC) $(COMMON_SRC) \
 	@NGINX_SRC='$(NGINX_SRC)' OPTIONAL='$(OPTIONAL)' SAN='$(SAN)' \
 	    bash fcgi/etc/build-module $(B)
 
+# What only make bench needs
+bench-tools: $(B)/bench/load $(B)/bench/slow_flush.so
+
+$(B)/bench/load: t/80-bench/load.c config.mak Makefile
+	@mkdir -p $(dir $@)
+	@echo "  LINK $@"
+	@$(CC) $(BUILD_CFLAGS) -fPIE $(BUILD_LDFLAGS) -o $@ $<
+
+$(B)/bench/slow_flush.so: t/80-bench/slow_flush.c config.mak Makefile
+	@mkdir -p $(dir $@)
+	@echo "  LINK $@"
+	@$(CC) $(BUILD_CFLAGS) -fvisibility=default -fPIC -shared -o $@ $< -ldl
+
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
 else
@@ -105,7 +118,7 @@ else
 # build the same files.
 .NOTPARALLEL:
 .PHONY: configured
-all unit: configured
+all unit bench-tools: configured
 	$(AGAIN) $@
 
 configured:
@@ -138,6 +151,13 @@ soak:
 	$(AGAIN) all unit
 	@INTERLOCK_BUILD='$(B)' INTERLOCK_FULL=1 sh t/run t/50-crash t/model \
 		t/10-module/53-flood.t
+
+# How fast it is, beside its peers: t/80-bench/README.md.
+bench:
+	@sh fcgi/etc/bring build test
+	$(AGAIN) all bench-tools
+	@ulimit -n "$$(ulimit -H -n)" 2>/dev/null; PATH="$$PATH:/usr/sbin:/sbin" \
+	    INTERLOCK_BUILD='$(B)' perl t/80-bench/run
 
 # Everything again under the address and undefined behaviour sanitizers, and
 # the backend under the thread sanitizer; then the bands that touch it.
