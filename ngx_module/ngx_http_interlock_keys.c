@@ -55,8 +55,8 @@ ngx_http_interlock_keys(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
 
     /*
      * The idempotency key comes first, so that it may be a part of the work
-     * key: a request that is work of its own.  What is wrong with the work
-     * key is said first all the same.
+     * key: a request that is work of its own.  What is wrong with it is said
+     * first, too; where both are made of one header that is what is missing.
      */
 
     idem_problem = IL_P_NONE;
@@ -68,14 +68,15 @@ ngx_http_interlock_keys(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
 
     if (ctx->lcf->work_key) {
         problem = ngx_http_interlock_build_work_key(r, ctx, detail);
-        if (problem != IL_P_NONE) {
-            return problem;
-        }
     }
 
     if (idem_problem != IL_P_NONE) {
         *detail = idem_detail;
         return idem_problem;
+    }
+
+    if (problem != IL_P_NONE) {
+        return problem;
     }
 
     if (ctx->lcf->split == NULL) {

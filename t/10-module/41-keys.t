@@ -39,6 +39,7 @@ my $t = Interlock::Nginx->new(
         location /orbody { $pass interlock_idempotency_key \$http_x_id body; }
         location /own { $pass interlock_idempotency_key \$http_x_id body;
             interlock_work_key own \$interlock_idempotency_key; }
+        location /same { $pass $id interlock_work_key w \$http_x_id; }
         location /mapped { $pass interlock_idempotency_key \$mapped; }
         location /names { $pass $id interlock_tenant \$http_x_tenant;
             interlock_kind \$http_x_kind; }
@@ -59,7 +60,8 @@ my $n = 0;
 
 sub post {
     my ($path, $body, @h) = @_;
-    push @h, 'X-Id' => 'i' . $n++ unless grep { $_ eq 'X-Id' } @h;
+    push @h, 'X-Id' => 'i' . $n++
+        unless $path eq '/same' || grep { $_ eq 'X-Id' } @h;
     return $t->http(POST => $path, { body => $body, headers => \@h });
 }
 
@@ -109,6 +111,9 @@ bad('an array', 'work-key-incomplete', '/json', '{"a":{"b":[1]}}');
 bad('no header', 'work-key-incomplete', '/parts', '', 'X-Two' => 1);
 bad('no id', 'idempotency-key-missing', '/parts', '', 'X-One' => 1,
     'X-Two' => 1, 'X-Id' => '');
+bad('no id for both keys', 'idempotency-key-missing', '/same', '');
+bad('an id for both keys twice', 'idempotency-key-invalid', '/same', '',
+    'X-Id' => 'a', 'X-Id' => 'b');
 bad('no id in the body', 'idempotency-key-missing', '/idjson', '{"a":1}');
 bad('no mapped id', 'idempotency-key-missing', '/mapped', '');
 
@@ -168,7 +173,7 @@ like(($t->seen)[-1]{params}{INTERLOCK_WORK_KEY}, qr/^own:[0-9a-f]{64}$/,
     'own: a digest');
 is(($t->seen)[-1]{params}{INTERLOCK_WORK_KEY}, 'own:'
     . ($t->seen)[-1]{params}{INTERLOCK_IDEMPOTENCY_KEY}, 'own: the same one');
-bad('own: a bad key', 'work-key-incomplete', '/own', 'x', 'X-Id' => '"abc');
+bad('own: a bad key', 'idempotency-key-invalid', '/own', 'x', 'X-Id' => '"abc');
 
 # names
 is(post('/names', '', 'X-Tenant' => 't', 'X-Kind' => 'k')->{status}, 202,

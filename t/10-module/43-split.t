@@ -146,7 +146,7 @@ is("$one->{params}{INTERLOCK_TENANT} $one->{params}{INTERLOCK_SOURCE}",
     'demo s', 'tenant and source are those of the whole');
 
 for ([ 'none', '[]', '' ], [ 'none with a key', '[{}]',
-    'work-key-incomplete' ])
+    'idempotency-key-missing' ])
 {
     my ($name, $body, $want) = @$_;
     ok_split($name, '/top', $body, $want);
@@ -165,7 +165,7 @@ ok_split('a map of what an element says', '/kinds',
 ok_split('asked for too early', '/early', '[{"id":1},{"id":2}]',
     'k=w:1=1 k=w:2=2');
 ok_split('an array as an element', '/top', '[[{"id":1}],{"id":2}]',
-    'work-key-incomplete k=w:2=2');
+    'idempotency-key-missing k=w:2=2');
 is(post('/whole', '[1, "b" ,true,1]')->{status}, 202, 'keys of the bytes');
 $e = elements(($t->seen)[0]);
 is(join(' ', map { "$_->{key}:$_->{text}" } @$e), 'w:1:1 w:b:"b" w:true:true'
@@ -184,7 +184,7 @@ ok_split('optional keys', '/optional',
     '[{"id":1,"type":"x"},{"type":"y"},{"id":3}]',
     'k=w:x=1 k=w:y= work-key-incomplete');
 $e = ok_split('what is missing', '/top', '[{"id":1},{},{"id":""},{"id":4}]',
-    'k=w:1=1 work-key-incomplete work-key-incomplete k=w:4=4');
+    'k=w:1=1 idempotency-key-missing idempotency-key-missing k=w:4=4');
 cmp_ok(length $e->[1]{detail}, '>', 10, 'and it is said what');
 ok_split('a member twice in one', '/top', '[{"id":1,"id":2},{"id":3}]',
     'json-invalid k=w:3=3');
@@ -206,7 +206,7 @@ $t->wait_for(sub { $t->slurp('logs/access.log') =~ /\n/ }, 10, 'the log');
 like((split /\n/, $t->slurp('logs/access.log'))[0],
     qr/^\/top\|-\|-\|-\|[0-9a-f]{64}\|-\|\d+\|accepted$/,
     'the variables of the whole');
-like($t->error_log, qr/interlock: element 1: work-key-incomplete: /,
+like($t->error_log, qr/interlock: element 1: idempotency-key-missing: /,
     'the log says which one is refused');
 
 
@@ -327,7 +327,7 @@ is(join('|', map { say_them(elements($_)) } $t->seen), "$both|$both",
     'was asked of both servers');
 is(($t->seen)[0]{digest}, ($t->seen)[1]{digest}, 'in the same words');
 
-ok_split('dry run', '/dry', '[{"id":1},{}]', 'k=w:1=1 work-key-incomplete');
+ok_split('dry run', '/dry', '[{"id":1},{}]', 'k=w:1=1 idempotency-key-missing');
 
 is($t->http(HEAD => '/top')->{status}, 200, 'HEAD');
 is($t->status('/top')->{decisions}{unfinished}, 0, 'nothing is left undecided');

@@ -73,7 +73,7 @@ my $z = $t->http(GET => '/status')->{json}{zones}[0];
 is("$z->{in_flight}/$z->{done}", '0/0', 'nothing is in the zone');
 
 # what is wrong with the keys is not the edge's to tell
-for ([ '{}', 'work-key-incomplete' ], [ '{', 'json-invalid' ],
+for ([ '{}', 'idempotency-key-missing' ], [ '{', 'json-invalid' ],
     [ '', 'json-invalid' ])
 {
     my ($body, $problem) = @$_;

@@ -57,12 +57,12 @@ is($t->status->{in_flight}, 0, 'nothing is in flight');
 my @log = grep { !/^200/ } split /\n/, $t->slurp('logs/access.log');
 is($log[0], '202 accepted -', 'log: as the backend decided');
 is($log[1], '202 duplicate -', 'log: as the edge would have');
-is($log[-1], '202 rejected work-key-incomplete', 'log: and why');
+is($log[-1], '202 rejected idempotency-key-missing', 'log: and why');
 like($t->error_log, qr/dry run, the request is a duplicate: 202 would have/,
     'log: a duplicate');
 like($t->error_log, qr/dry run, the request is in progress: 409 would have/,
     'log: in progress');
-like($t->error_log, qr/dry run, work-key-incomplete: 400 would have been/,
+like($t->error_log, qr/dry run, idempotency-key-missing: 400 would have been/,
     'log: a refusal');
 
 $t->finish;
