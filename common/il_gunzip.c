@@ -92,3 +92,42 @@ il_gunzip(il_str_t in, char *out, size_t size)
 
     return IL_GUNZIP_OK;
 }
+
+
+il_gunzip_rc_e
+il_gunzip_exceeds(il_str_t in, size_t max)
+{
+    int       rc;
+    size_t    left;
+    Bytef     scrap[4096];
+    z_stream  z;
+
+    memset(&z, 0, sizeof(z));
+
+    if (inflateInit2(&z, IL_GZIP_WINDOW) != Z_OK) {
+        return IL_GUNZIP_NO_MEMORY;
+    }
+
+    z.next_in = (const Bytef *) in.data;
+    z.avail_in = (uInt) (in.len < UINT_MAX ? in.len : UINT_MAX);
+    left = max;
+
+    do {
+        z.next_out = scrap;
+        z.avail_out = sizeof(scrap);
+
+        rc = inflate(&z, Z_NO_FLUSH);
+
+        if (sizeof(scrap) - z.avail_out > left) {
+            (void) inflateEnd(&z);
+            return IL_GUNZIP_OK;
+        }
+
+        left -= sizeof(scrap) - z.avail_out;
+
+    } while (rc == Z_OK);
+
+    (void) inflateEnd(&z);
+
+    return rc == Z_MEM_ERROR ? IL_GUNZIP_NO_MEMORY : IL_GUNZIP_MALFORMED;
+}

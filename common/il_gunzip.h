@@ -33,6 +33,12 @@ int il_gunzip_size(il_str_t in, size_t *size) IL_MUST_CHECK;
  * failure means nothing.  Takes up to 48 kB from malloc() while it runs. */
 il_gunzip_rc_e il_gunzip(il_str_t in, char *out, size_t size) IL_MUST_CHECK;
 
+/* What becomes of data that claims more than max bytes, which may be no more
+ * than that it was cut off: IL_GUNZIP_OK if it does inflate to more, else
+ * _MALFORMED.  Inflates max bytes at most and keeps none; takes 48 kB from
+ * malloc() while it runs. */
+il_gunzip_rc_e il_gunzip_exceeds(il_str_t in, size_t max) IL_MUST_CHECK;
+
 #pragma GCC visibility pop
 
 #endif /* IL_GUNZIP_H */

@@ -114,7 +114,7 @@ typedef struct {
     size_t                  nsecrets;
     il_sig_secret_enc_e     secret_encoding;
     int64_t                 tolerance;  /* seconds */
-    int                     tolerance_given;
+    unsigned                given;      /* which arguments there were */
     il_sig_place_e          place;      /* `adyen` */
 
     /* `hmac` and `token`; header also of others that send a secret */
@@ -132,7 +132,8 @@ int il_sig_conf_init(il_sig_conf_t *conf, il_str_t scheme, char *err,
 
 /* One `name=value` argument of the scheme's own: header, prefix, algorithm,
  * encoding, signed, tolerance, signature, secret_encoding.  0, or -1 with a message: an
- * argument that this scheme does not have, or a bad value (conf keeps the
+ * argument that this scheme does not have, a second encoding of the secret, or
+ * a bad value (conf keeps the
  * value it had).
  *
  * `secret_encoding` (text, base64 or hex) says how the secret file is
@@ -164,6 +165,10 @@ int il_sig_conf_secrets(il_sig_conf_t *conf, il_str_t text, char *err,
  * message. */
 int il_sig_conf_done(const il_sig_conf_t *conf, char *err, size_t cap)
     IL_MUST_CHECK;
+
+/* 1 if one of the headers that the arguments name has an underscore, which
+ * servers often drop; *name is it then, a slice of conf or of its strings. */
+int il_sig_conf_underscore(const il_sig_conf_t *conf, il_str_t *name);
 
 /* Wipes the secrets. */
 void il_sig_conf_wipe(il_sig_conf_t *conf);

@@ -263,6 +263,13 @@ il_sig_conf_arg(il_sig_conf_t *conf, il_str_t name, il_str_t value, char *err,
         return -1;
     }
 
+    /* the one with two names; of others the caller sees it */
+
+    if (arg == IL_SIG_ARG_SECRET && (conf->given & arg)) {
+        il_sig_error(err, cap, "there is more than one argument", name);
+        return -1;
+    }
+
     wrong = NULL;
 
     switch (arg) {
@@ -270,9 +277,6 @@ il_sig_conf_arg(il_sig_conf_t *conf, il_str_t name, il_str_t value, char *err,
     case IL_SIG_ARG_TOLERANCE:
         if (il_sig_parse_tolerance(value, &conf->tolerance) != 0) {
             wrong = "tolerance must be from 1s to 24h, not";
-
-        } else {
-            conf->tolerance_given = 1;
         }
 
         break;
@@ -282,6 +286,9 @@ il_sig_conf_arg(il_sig_conf_t *conf, il_str_t name, il_str_t value, char *err,
             != 0)
         {
             wrong = "invalid header name";
+
+        } else if (il_sig_header_own(conf->header)) {
+            wrong = "HTTP has a meaning of its own for header";
         }
 
         break;
@@ -333,6 +340,8 @@ il_sig_conf_arg(il_sig_conf_t *conf, il_str_t name, il_str_t value, char *err,
         return -1;
     }
 
+    conf->given |= arg;
+
     return 0;
 }
 
@@ -351,13 +360,43 @@ il_sig_conf_done(const il_sig_conf_t *conf, char *err, size_t cap)
         return -1;
     }
 
-    if ((conf->scheme->args & IL_SIG_ARG_SIGNED) && conf->tolerance_given
+    if ((conf->scheme->args & IL_SIG_ARG_SIGNED)
+        && (conf->given & IL_SIG_ARG_TOLERANCE)
         && !il_sig_template_timed(conf->signed_template))
     {
         il_sig_error(err, cap, "tolerance= says nothing where signed= has no "
                      "{timestamp:NAME}:", conf->signed_template);
         return -1;
     }
+
+    return 0;
+}
+
+
+int
+il_sig_conf_underscore(const il_sig_conf_t *conf, il_str_t *name)
+{
+    size_t         pos;
+    il_sig_part_e  part;
+
+    *name = il_cstr(conf->header);
+
+    if (name->len != 0 && memchr(name->data, '_', name->len) != NULL) {
+        return 1;
+    }
+
+    pos = 0;
+
+    do {
+        part = il_sig_template_next(conf->signed_template, &pos, name);
+
+        if ((part == IL_SIG_PART_HEADER || part == IL_SIG_PART_TIMESTAMP)
+            && memchr(name->data, '_', name->len) != NULL)
+        {
+            return 1;
+        }
+
+    } while (part != IL_SIG_PART_END && part != IL_SIG_PART_BAD);
 
     return 0;
 }

@@ -105,6 +105,10 @@ il_sig_part_e il_sig_template_next(il_str_t t, size_t *pos, il_str_t *text);
  * long, empty, or not a header name). */
 int il_sig_header_name(char *out, size_t cap, il_str_t name);
 
+/* 1 for a header, in lower case, that says how a message is made up and sent:
+ * it can be neither a signature nor a time. */
+int il_sig_header_own(const char *name);
+
 /* il_sig_util.c */
 
 #define IL_SIG_SHA256_BYTES  32

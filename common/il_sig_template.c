@@ -47,6 +47,30 @@ il_sig_header_name(char *out, size_t cap, il_str_t name)
 }
 
 
+/* Headers of a message's form and of its way: nobody can send a value of his
+ * own in them.  RFC 9110, sections 7 and 8.6; RFC 9112, section 6. */
+
+int
+il_sig_header_own(const char *name)
+{
+    size_t  i;
+
+    static const char *const  names[] = {
+        "connection", "content-encoding", "content-length", "content-type",
+        "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding",
+        "upgrade"
+    };
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 static il_sig_part_e
 il_sig_template_name(il_str_t inside, il_str_t *text)
 {
@@ -145,6 +169,11 @@ il_sig_template_check(il_str_t t)
             && il_sig_header_name(name, sizeof(name), text) != 0)
         {
             return "invalid header name in signed=";
+        }
+
+        if (part == IL_SIG_PART_TIMESTAMP && il_sig_header_own(name)) {
+            return "a header that HTTP has a meaning of its own for can be no "
+                   "{timestamp:NAME} in signed=";
         }
 
         if (++n > IL_SIG_PARTS_MAX) {

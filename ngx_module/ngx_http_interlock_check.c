@@ -18,9 +18,9 @@
 #include "ngx_http_interlock_module.h"
 
 
-static void ngx_http_interlock_unknown_zone(ngx_conf_t *cf,
-    ngx_http_interlock_loc_conf_t *conf, ngx_str_t *location);
 static char *ngx_http_interlock_check_signed(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf);
+static char *ngx_http_interlock_check_underscore(ngx_conf_t *cf,
     ngx_http_interlock_loc_conf_t *conf);
 static ngx_int_t ngx_http_interlock_unsigned_member(ngx_conf_t *cf,
     ngx_http_interlock_loc_conf_t *conf, ngx_str_t *member);
@@ -41,11 +41,6 @@ ngx_http_interlock_check(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *conf)
 
     if (conf->shm_zone) {
         zone = conf->shm_zone->data;
-
-        if (zone == NULL) {
-            ngx_http_interlock_unknown_zone(cf, conf, &clcf->name);
-            return NGX_CONF_ERROR;
-        }
 
         if (conf->idem && (conf->tenant == NULL || conf->source == NULL)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -71,28 +66,53 @@ ngx_http_interlock_check(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *conf)
         return NGX_CONF_ERROR;
     }
 
+    if (conf->verify
+        && ngx_http_interlock_check_underscore(cf, conf) != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
     ngx_http_interlock_check_rewrite(cf);
 
     return ngx_http_interlock_check_upstream(cf, conf);
 }
 
 
-static void
-ngx_http_interlock_unknown_zone(ngx_conf_t *cf,
-    ngx_http_interlock_loc_conf_t *conf, ngx_str_t *location)
+/* nginx itself would say that a zone has no size, and not where */
+
+char *
+ngx_http_interlock_check_zone(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf)
 {
-    ngx_conf_file_t  *saved, file;
+    ngx_conf_file_t           *saved, file;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (conf->shm_zone == NULL || conf->shm_zone->data) {
+        return NGX_CONF_OK;
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
     /* which may have been written far from the location */
 
     saved = ngx_http_interlock_at(cf, &conf->zone_place, &file);
 
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "unknown zone \"%V\" in \"interlock\" of location "
-                       "\"%V\": there is no \"interlock_zone\" of that name",
-                       &conf->shm_zone->shm.name, location);
+    if (clcf->name.len) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "unknown zone \"%V\" in \"interlock\" of location "
+                           "\"%V\": there is no \"interlock_zone\" of that "
+                           "name", &conf->shm_zone->shm.name, &clcf->name);
+
+    } else {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "unknown zone \"%V\" in \"interlock\": there is no "
+                           "\"interlock_zone\" of that name",
+                           &conf->shm_zone->shm.name);
+    }
 
     cf->conf_file = saved;
+
+    return NGX_CONF_ERROR;
 }
 
 
@@ -145,6 +165,37 @@ ngx_http_interlock_check_signed(ngx_conf_t *cf,
                            "does not cover \"%V\"", &conf->idem->value,
                            &clcf->name, &conf->verified, &member);
     }
+
+    return NGX_CONF_ERROR;
+}
+
+
+/* nginx drops such headers unless it is told not to: nothing would ever be
+ * verified */
+
+static char *
+ngx_http_interlock_check_underscore(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf)
+{
+    il_str_t                   name;
+    ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_core_srv_conf_t  *cscf;
+
+    cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+
+    if (cscf->underscores_in_headers || !cscf->ignore_invalid_headers
+        || !il_sig_conf_underscore(&conf->verify->sig, &name))
+    {
+        return NGX_CONF_OK;
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "header \"%*s\" in \"interlock_verify\" of location "
+                       "\"%V\" needs \"underscores_in_headers on\": nginx "
+                       "drops it otherwise", name.len, name.data,
+                       &clcf->name);
 
     return NGX_CONF_ERROR;
 }

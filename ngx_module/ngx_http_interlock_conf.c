@@ -46,6 +46,10 @@ ngx_http_interlock_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     for (i = 1; i < cf->args->nelts; i++) {
 
+        if (ngx_http_interlock_check_once(cf, i) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+
         if (ngx_strncmp(value[i].data, "zone=", 5) == 0) {
 
             if (ngx_http_interlock_zone_name(cf, &value[i], &name, &size)

@@ -35,6 +35,8 @@
 static ngx_int_t ngx_http_interlock_gzipped(ngx_http_request_t *r);
 static il_problem_e ngx_http_interlock_gunzip(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, il_str_t *detail);
+static il_problem_e ngx_http_interlock_no_gzip(il_gunzip_rc_e rc,
+    il_str_t *detail);
 
 
 ngx_int_t
@@ -142,8 +144,7 @@ ngx_http_interlock_gunzip(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
     ngx_http_core_loc_conf_t  *clcf;
 
     if (il_gunzip_size(ctx->body, &size) != 0) {
-        *detail = il_cstr("the body is not valid gzip data");
-        return IL_P_BAD_REQUEST;
+        return ngx_http_interlock_no_gzip(IL_GUNZIP_MALFORMED, detail);
     }
 
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
@@ -151,12 +152,22 @@ ngx_http_interlock_gunzip(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
     max = clcf->client_max_body_size ? clcf->client_max_body_size
                                      : NGX_HTTP_INTERLOCK_INFLATED_MAX;
 
-    if ((off_t) size > max
-        || (size > NGX_HTTP_INTERLOCK_INFLATED_FREE
-            && size / NGX_HTTP_INTERLOCK_INFLATED_RATIO > ctx->body.len))
-    {
-        *detail = il_cstr("the body inflates to more than is allowed");
-        return IL_P_BODY_TOO_LARGE;
+    max = ngx_min(max, ngx_max(NGX_HTTP_INTERLOCK_INFLATED_FREE,
+                    (off_t) (ctx->body.len + 1)
+                    * NGX_HTTP_INTERLOCK_INFLATED_RATIO - 1));
+
+    if ((off_t) size > max) {
+
+        /* the size of a body that was cut off is any bytes of it */
+
+        rc = il_gunzip_exceeds(ctx->body, (size_t) max);
+
+        if (rc == IL_GUNZIP_OK) {
+            *detail = il_cstr("the body inflates to more than is allowed");
+            return IL_P_BODY_TOO_LARGE;
+        }
+
+        return ngx_http_interlock_no_gzip(rc, detail);
     }
 
     p = ngx_pnalloc(r->pool, size ? size : 1);
@@ -166,16 +177,24 @@ ngx_http_interlock_gunzip(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
 
     rc = il_gunzip(ctx->body, (char *) p, size);
 
-    if (rc == IL_GUNZIP_NO_MEMORY) {
-        return IL_P_INTERNAL;
-    }
-
     if (rc != IL_GUNZIP_OK) {
-        *detail = il_cstr("the body is not valid gzip data");
-        return IL_P_BAD_REQUEST;
+        return ngx_http_interlock_no_gzip(rc, detail);
     }
 
     ctx->content = il_str((char *) p, size);
 
     return IL_P_NONE;
+}
+
+
+static il_problem_e
+ngx_http_interlock_no_gzip(il_gunzip_rc_e rc, il_str_t *detail)
+{
+    if (rc == IL_GUNZIP_NO_MEMORY) {
+        return IL_P_INTERNAL;
+    }
+
+    *detail = il_cstr("the body is not valid gzip data");
+
+    return IL_P_BAD_REQUEST;
 }

@@ -99,12 +99,15 @@ ngx_http_interlock_date_args(ngx_conf_t *cf, ngx_http_interlock_date_t *date)
 {
     ngx_int_t    rc;
     ngx_str_t   *value, s;
-    ngx_uint_t   i, cutoff;
+    ngx_uint_t   i;
 
     value = cf->args->elts;
-    cutoff = 0;
 
     for (i = 3; i < cf->args->nelts; i++) {
+
+        if (ngx_http_interlock_check_once(cf, i) != NGX_OK) {
+            return NGX_ERROR;
+        }
 
         rc = NGX_DECLINED;
 
@@ -113,17 +116,14 @@ ngx_http_interlock_date_args(ngx_conf_t *cf, ngx_http_interlock_date_t *date)
             s.data = value[i].data + 5;
             s.len = value[i].len - 5;
 
-            rc = (date->from == NULL)
-                 ? ngx_http_interlock_date_from(cf, date, &s) : NGX_ABORT;
+            rc = ngx_http_interlock_date_from(cf, date, &s);
 
         } else if (ngx_strncmp(value[i].data, "cutoff=", 7) == 0) {
 
             s.data = value[i].data + 7;
             s.len = value[i].len - 7;
 
-            rc = (cutoff++ == 0)
-                 ? ngx_http_interlock_date_cutoff(&s, &date->cutoff)
-                 : NGX_ABORT;
+            rc = ngx_http_interlock_date_cutoff(&s, &date->cutoff);
         }
 
         switch (rc) {
@@ -131,18 +131,12 @@ ngx_http_interlock_date_args(ngx_conf_t *cf, ngx_http_interlock_date_t *date)
         case NGX_OK:
             break;
 
-        case NGX_ABORT:
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "duplicate parameter \"%V\" in "
-                               "\"interlock_business_date\"", &value[i]);
-            return NGX_ERROR;
-
         case NGX_DECLINED:
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid parameter \"%V\" in "
                                "\"interlock_business_date\": it is "
-                               "\"from=value\" (a time of RFC 3339, seconds "
-                               "or milliseconds) or \"cutoff=HH:MM\"",
+                               "\"from=value\", with a variable, or "
+                               "\"cutoff=HH:MM\"",
                                &value[i]);
             return NGX_ERROR;
 
@@ -159,11 +153,9 @@ static ngx_int_t
 ngx_http_interlock_date_from(ngx_conf_t *cf, ngx_http_interlock_date_t *date,
     ngx_str_t *value)
 {
-    int64_t  ms;
+    /* without one all requests would have the same date */
 
-    if (ngx_http_script_variables_count(value) == 0
-        && il_instant_parse(ngx_http_interlock_str(value), &ms) != 0)
-    {
+    if (ngx_http_script_variables_count(value) == 0) {
         return NGX_DECLINED;
     }
 

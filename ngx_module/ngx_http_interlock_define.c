@@ -17,6 +17,8 @@
 #include "ngx_http_interlock_module.h"
 
 
+static ngx_int_t ngx_http_interlock_define_prefix(ngx_conf_t *cf,
+    ngx_command_t *cmd, ngx_str_t *name);
 static ngx_int_t ngx_http_interlock_define_variable(ngx_conf_t *cf,
     ngx_command_t *cmd, ngx_str_t *name, ngx_http_get_variable_pt handler);
 
@@ -40,6 +42,10 @@ ngx_http_interlock_define(ngx_conf_t *cf, ngx_command_t *cmd,
 
     name.data = value[1].data + 1;
     name.len = value[1].len - 1;
+
+    if (ngx_http_interlock_define_prefix(cf, cmd, &name) != NGX_OK) {
+        return NULL;
+    }
 
     index = ngx_http_interlock_define_variable(cf, cmd, &name, handler);
     if (index == NGX_ERROR) {
@@ -69,6 +75,37 @@ ngx_http_interlock_define(ngx_conf_t *cf, ngx_command_t *cmd,
     *(ngx_int_t *) def = index;
 
     return def;
+}
+
+
+/* $http_... and the like are of nginx's own, though nobody has defined them:
+ * a header of that name would be out of sight */
+
+static ngx_int_t
+ngx_http_interlock_define_prefix(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_str_t *name)
+{
+    ngx_uint_t                  i;
+    ngx_http_variable_t        *v;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    v = cmcf->prefix_variables.elts;
+
+    for (i = 0; i < cmcf->prefix_variables.nelts; i++) {
+
+        if (name->len >= v[i].name.len
+            && ngx_strncasecmp(name->data, v[i].name.data, v[i].name.len) == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "variable \"$%V\" in \"%V\" can not be "
+                               "defined: those that begin with \"$%V\" are "
+                               "nginx's own", name, &cmd->name, &v[i].name);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
 }
 
 

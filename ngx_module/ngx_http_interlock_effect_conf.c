@@ -52,6 +52,10 @@ ngx_http_interlock_effect(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     for (i = 1; i < cf->args->nelts; i++) {
 
+        if (ngx_http_interlock_check_once(cf, i) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+
         if (ngx_strncmp(value[i].data, "name=", 5) == 0) {
             cv = &effect->name;
 
@@ -65,7 +69,7 @@ ngx_http_interlock_effect(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         s.data = value[i].data + 5;
         s.len = value[i].len - 5;
 
-        if (cv == NULL || *cv || value[i].len == 5) {
+        if (cv == NULL || value[i].len == 5) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid parameter \"%V\" in "
                                "\"interlock_effect\"", &value[i]);

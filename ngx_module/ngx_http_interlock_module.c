@@ -331,6 +331,10 @@ ngx_http_interlock_merge(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *prev,
     ngx_conf_merge_msec_value(conf->wait, prev->wait, 2000);
     ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
 
+    if (ngx_http_interlock_check_zone(cf, conf) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
+
     if (conf->work_key == NGX_CONF_UNSET_PTR) {
         ngx_conf_merge_ptr_value(conf->work_key, prev->work_key, NULL);
         conf->work_headers = prev->work_headers;

@@ -268,6 +268,10 @@ ngx_int_t ngx_http_interlock_find_headers(ngx_conf_t *cf, ngx_str_t *value,
 /* NGX_ERROR if the value is no JSON pointer. */
 ngx_int_t ngx_http_interlock_check_pointer(ngx_conf_t *cf, ngx_str_t *value);
 
+/* An error, which is logged, if argument n of the directive is name=value and
+ * one before it has the same name. */
+ngx_int_t ngx_http_interlock_check_once(ngx_conf_t *cf, ngx_uint_t n);
+
 /* Notes where the directive that is being read stands, if nothing was noted
  * in *place before. */
 void ngx_http_interlock_place(ngx_conf_t *cf,
@@ -281,8 +285,11 @@ void ngx_http_interlock_place(ngx_conf_t *cf,
 ngx_conf_file_t *ngx_http_interlock_at(ngx_conf_t *cf,
     ngx_http_interlock_place_t *place, ngx_conf_file_t *file);
 
-/* ngx_http_interlock_check.c: what goes with a gate */
+/* ngx_http_interlock_check.c: that there is the zone of "interlock"; what
+ * goes with a gate */
 
+char *ngx_http_interlock_check_zone(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf);
 char *ngx_http_interlock_check(ngx_conf_t *cf,
     ngx_http_interlock_loc_conf_t *conf);
 
@@ -312,7 +319,8 @@ void ngx_http_interlock_free_file(ngx_str_t *text);
 
 ngx_int_t ngx_http_interlock_shake_arg(ngx_conf_t *cf,
     ngx_http_interlock_verify_t *verify, ngx_str_t *name, ngx_str_t *value);
-void ngx_http_interlock_shake_conf(ngx_http_interlock_verify_t *verify);
+ngx_int_t ngx_http_interlock_shake_conf(ngx_conf_t *cf,
+    ngx_http_interlock_verify_t *verify);
 ngx_int_t ngx_http_interlock_shake_start(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 ngx_int_t ngx_http_interlock_shake_verified(ngx_http_request_t *r,

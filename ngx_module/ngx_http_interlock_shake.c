@@ -57,6 +57,13 @@ ngx_http_interlock_shake_arg(ngx_conf_t *cf,
 
     if (wrong == NULL && arg == IL_SHAKE_ARG_VERIFY_TOKEN) {
 
+        if (value->len == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"verify_token=\" in "
+                               "\"interlock_verify\": it names a file");
+            return NGX_ERROR;
+        }
+
         if (ngx_http_interlock_read_file(cf, "verify_token", value, &file)
             != NGX_OK)
         {
@@ -93,12 +100,25 @@ ngx_http_interlock_shake_arg(ngx_conf_t *cf,
 }
 
 
-void
-ngx_http_interlock_shake_conf(ngx_http_interlock_verify_t *verify)
+ngx_int_t
+ngx_http_interlock_shake_conf(ngx_conf_t *cf,
+    ngx_http_interlock_verify_t *verify)
 {
+    if (verify->shake.allowed_rate.len && verify->shake.allowed_origin.len == 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"allowed_rate=%*s\" has no meaning in "
+                           "\"interlock_verify\" without \"allowed_origin=\"",
+                           verify->shake.allowed_rate.len,
+                           verify->shake.allowed_rate.data);
+        return NGX_ERROR;
+    }
+
     if (!il_shake_taken(verify->sig.scheme, &verify->taken)) {
         verify->taken.status = 0;
     }
+
+    return NGX_OK;
 }
 
 

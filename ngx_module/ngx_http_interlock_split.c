@@ -33,6 +33,8 @@ typedef struct {
     il_str_t                        content;
     ngx_str_t                       tenant;
     ngx_str_t                       source;
+    il_problem_e                    problem;    /* the first one */
+    il_str_t                        detail;
 } ngx_http_interlock_split_t;
 
 
@@ -202,6 +204,13 @@ ngx_http_interlock_split_request(ngx_http_request_t *r,
         return problem;
     }
 
+    /* nobody's: the backend could not even say what is wrong with each */
+
+    if (st.tenant.len == 0) {
+        *detail = st.detail;
+        return st.problem;
+    }
+
     if (ngx_http_interlock_split_send(r, ctx, e, n) != NGX_OK) {
         return IL_P_INTERNAL;
     }
@@ -323,6 +332,11 @@ ngx_http_interlock_split_keys(ngx_http_request_t *r,
     il_problem_e  problem;
 
     problem = ngx_http_interlock_keys(r, ctx, detail);
+
+    if (problem != IL_P_NONE && st->problem == IL_P_NONE) {
+        st->problem = problem;
+        st->detail = *detail;
+    }
 
     tenant = ngx_http_interlock_str(&ctx->tenant);
     source = ngx_http_interlock_str(&ctx->source);

@@ -18,6 +18,7 @@
 #include "ngx_http_interlock_module.h"
 
 
+static ngx_uint_t ngx_http_interlock_url_begins(ngx_str_t *url);
 static ngx_uint_t ngx_http_interlock_url_is_base(ngx_str_t *url);
 static ngx_int_t ngx_http_interlock_url_join(ngx_http_request_t *r,
     ngx_str_t *base, il_str_t *url);
@@ -29,22 +30,11 @@ char *
 ngx_http_interlock_url_arg(ngx_conf_t *cf, ngx_http_interlock_verify_t *verify,
     ngx_str_t *value)
 {
-    if (verify->url) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "duplicate parameter \"url=%V\" in "
-                           "\"interlock_verify\"", value);
-        return NGX_CONF_ERROR;
-    }
-
-    if (value->len == 0
-        || (value->data[0] != '$'
-            && ngx_strncmp(value->data, "http://", 7) != 0
-            && ngx_strncmp(value->data, "https://", 8) != 0))
-    {
+    if (!ngx_http_interlock_url_begins(value)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid parameter \"url=%V\" in "
                            "\"interlock_verify\": it begins with \"http://\" "
-                           "or \"https://\"", value);
+                           "or \"https://\" and a host", value);
         return NGX_CONF_ERROR;
     }
 
@@ -58,6 +48,34 @@ ngx_http_interlock_url_arg(ngx_conf_t *cf, ngx_http_interlock_verify_t *verify,
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* as a URL does, or with a variable, of which nothing is known yet */
+
+static ngx_uint_t
+ngx_http_interlock_url_begins(ngx_str_t *url)
+{
+    u_char  c;
+    size_t  n;
+
+    if (url->len && url->data[0] == '$') {
+        return 1;
+    }
+
+    if (ngx_strncmp(url->data, "http://", 7) == 0) {
+        n = 7;
+
+    } else if (ngx_strncmp(url->data, "https://", 8) == 0) {
+        n = 8;
+
+    } else {
+        return 0;
+    }
+
+    c = url->data[n];
+
+    return url->len > n && c != '/' && c != '?' && c != '#' && c != ':';
 }
 
 

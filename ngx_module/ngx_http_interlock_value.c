@@ -271,6 +271,41 @@ ngx_http_interlock_check_pointer(ngx_conf_t *cf, ngx_str_t *value)
 }
 
 
+/* One that is written twice is a mistake: nobody sees which of them counts. */
+
+ngx_int_t
+ngx_http_interlock_check_once(ngx_conf_t *cf, ngx_uint_t n)
+{
+    size_t       len;
+    u_char      *p;
+    ngx_str_t   *args;
+    ngx_uint_t   i;
+
+    args = cf->args->elts;
+
+    p = ngx_strlchr(args[n].data, args[n].data + args[n].len, '=');
+    if (p == NULL) {
+        return NGX_OK;
+    }
+
+    len = p + 1 - args[n].data;
+
+    for (i = 1; i < n; i++) {
+
+        if (args[i].len >= len
+            && ngx_strncmp(args[i].data, args[n].data, len) == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate parameter \"%V\" in \"%V\"",
+                               &args[n], &args[0]);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
 void
 ngx_http_interlock_place(ngx_conf_t *cf, ngx_http_interlock_place_t *place)
 {

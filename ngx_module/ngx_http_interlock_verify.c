@@ -73,6 +73,11 @@ ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_str_null(&secret);
 
     for (i = 2; i < cf->args->nelts; i++) {
+
+        if (ngx_http_interlock_check_once(cf, i) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+
         rc = ngx_http_interlock_verify_arg(cf, verify, &value[i], &secret);
         if (rc != NGX_CONF_OK) {
             return rc;
@@ -101,7 +106,9 @@ ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    ngx_http_interlock_shake_conf(verify);
+    if (ngx_http_interlock_shake_conf(cf, verify) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
 
     ilcf->verify = verify;
 

@@ -86,6 +86,14 @@ inflates_what_was_compressed(void **state)
                     assert_memory_equal(out, plain, size);
                 }
 
+                assert_int_equal(il_gunzip_exceeds(in, size),
+                                 IL_GUNZIP_MALFORMED);
+
+                if (size != 0) {
+                    assert_int_equal(il_gunzip_exceeds(in, size - 1),
+                                     IL_GUNZIP_OK);
+                }
+
                 free(out);
                 il_drop(in);
             }

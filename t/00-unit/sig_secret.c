@@ -132,14 +132,16 @@ encodings_refused(void **state)
                                           sizeof(err)), 0);
         assert_int_equal(il_sig_conf_secrets(&conf, il_str(big, i), err,
                                              sizeof(err)), i == 512 ? 0 : -1);
-        il_sig_conf_wipe(&conf);
+        assert_int_equal(il_sig_conf_init(&conf, il_lit("slack"), err,
+                                          sizeof(err)), 0);
         sig_arg(&conf, "encoding", "hex");
         assert_int_equal(il_sig_conf_secrets(&conf, il_str(big, 2 * i), err,
                                              sizeof(err)), i == 512 ? 0 : -1);
     }
 
     for (i = 680; i <= 684; i += 4) {
-        il_sig_conf_wipe(&conf);
+        assert_int_equal(il_sig_conf_init(&conf, il_lit("slack"), err,
+                                          sizeof(err)), 0);
         sig_arg(&conf, "encoding", "base64");
         assert_int_equal(il_sig_conf_secrets(&conf, il_str(big, i), err,
                                              sizeof(err)), i == 680 ? 0 : -1);

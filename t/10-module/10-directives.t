@@ -75,6 +75,11 @@ bad('zone: done too long', "interlock_zone zone=z:1m done=2y;", '',
     qr/invalid parameter "done=2y"/);
 bad('zone: unknown parameter', "interlock_zone zone=z:1m foo=1;", '',
     qr/invalid parameter "foo=1"/);
+bad("zone: $_ twice", "interlock_zone zone=z:1m $_ $_;", '',
+    qr/duplicate parameter "\Q$_\E" in "interlock_zone"/)
+    for 'done=1h', 'in_flight=9s';
+bad('zone: two of them', 'interlock_zone zone=z:1m zone=y:1m;', '',
+    qr/duplicate parameter "zone=y:1m" in "interlock_zone"/);
 bad('zone: twice', "$ZONE interlock_zone zone=z:1m;", '',
     qr/duplicate zone "z" in "interlock_zone"/);
 bad('zone: in a location', '', $ZONE,
@@ -96,6 +101,11 @@ good('interlock: of the server', "$ZONE server { interlock zone=z; $NAMES"
     . ' listen unix:%%DIR%%/other.sock; }', '');
 bad('interlock: unknown zone', $ZONE, "$NAMES interlock zone=y; $KEY",
     qr/unknown zone "y" in "interlock" of location "\/in\/"/);
+bad('interlock: unknown zone, and no key', $ZONE, 'interlock zone=y;',
+    qr/unknown zone "y" in "interlock" of location "\/in\/"/);
+bad('interlock: unknown zone of the server', "$ZONE server {\n"
+    . "interlock zone=y;\n listen unix:%%DIR%%/other.sock; }", '',
+    qr/unknown zone "y" in "interlock": there is no/);
 bad('interlock: other word', $ZONE, 'interlock on;',
     qr/invalid parameter "on" in "interlock"/);
 bad('interlock: no name', $ZONE, 'interlock zone=;',
@@ -191,7 +201,8 @@ good('verify: a public URL', '', 'interlock_verify square secret=secrets/github'
 bad("verify: url=$_", '',
     "interlock_verify square secret=secrets/github url=$_;",
     qr/invalid parameter "url=\Q$_\E" in "interlock_verify": it begins with "http:/)
-    for '', 'pay.example', '/in/square';
+    for '', 'pay.example', '/in/square', 'http://', 'https://', 'https:///in',
+        'https://?a', 'https://:443', 'https:/pay.example';
 bad('verify: url twice', '', 'interlock_verify square secret=secrets/github'
     . ' url=https://a.example url=https://b.example;',
     qr{duplicate parameter "url=https://b.example" in "interlock_verify"});
@@ -211,6 +222,48 @@ bad("verify: $_", '', "interlock_verify github secret=secrets/github '$_';",
     qr/invalid parameter "\Q$_\E" in "interlock_verify": it is /)
     for 'allowed_origin=', 'allowed_origin=a b', 'allowed_rate=',
         'allowed_rate=0', 'allowed_rate=1s', 'allowed_rate=1234567890';
+bad('verify: allowed_rate alone', '', 'interlock_verify github'
+    . ' secret=secrets/github allowed_rate=1;',
+    qr/"allowed_rate=1" has no meaning in "interlock_verify" without "allowed_o/);
+bad('verify: verify_token of no file', '', 'interlock_verify meta'
+    . ' secret=secrets/github verify_token=;',
+    qr/invalid parameter "verify_token=" in "interlock_verify": it names a file/);
+bad("verify: $_->[1] twice", '', "interlock_verify $_->[0]"
+    . " secret=secrets/github $_->[1] $_->[2];",
+    qr/duplicate parameter "\Q$_->[2]\E" in "interlock_verify"/)
+    for [ 'stripe', 'tolerance=1m', 'tolerance=2m' ],
+    [ 'github', 'secret=secrets/github', 'secret=secrets/github' ],
+    [ 'github', 'content=raw', 'content=gunzip' ],
+    [ 'github', 'encoding=text', 'encoding=hex' ],
+    [ 'github', 'allowed_origin=a', 'allowed_origin=b' ],
+    [ 'meta', 'verify_token=secrets/github', 'verify_token=secrets/github' ],
+    [ 'adyen', 'signature=items', 'signature=header' ],
+    [ 'token', 'header=a', 'header=b' ],
+    [ 'hmac', 'header=a prefix=b', 'prefix=c' ];
+bad('verify: one argument by both of its names', '', 'interlock_verify github'
+    . ' encoding=text secret_encoding=hex secret=secrets/github;',
+    qr/invalid parameter "secret_encoding=hex" in "interlock_verify": there is more than one/);
+bad('verify: tolerance of no time', '', 'interlock_verify hmac header=X-Sig'
+    . ' tolerance=5s secret=secrets/github;',
+    qr/incomplete "interlock_verify hmac": tolerance= says nothing where/);
+bad("verify: the header $_", '', "interlock_verify token header=$_"
+    . ' secret=secrets/github;',
+    qr/invalid parameter "header=$_" in "interlock_verify": HTTP has a meaning/)
+    for 'Content-Length', 'transfer-encoding', 'Host', 'Connection';
+bad('verify: no time', '', 'interlock_verify hmac header=X-Sig'
+    . ' "signed={timestamp:Content-Length}{body}" secret=secrets/github;',
+    qr/in "interlock_verify": a header that HTTP has a meaning of its own for/);
+for my $args ('token header=X_A', 'hmac header=x_a',
+    'hmac header=X-Sig "signed={timestamp:X_A}{body}"',
+    'hmac header=X-Sig "signed={body}{header:X_A}"')
+{
+    bad("verify: $args, which nginx drops", '',
+        "interlock_verify $args secret=secrets/github;",
+        qr/header "x_a" in "interlock_verify" of location "\/in\/" needs "underscores/i);
+    good("verify: $args, which nginx takes", "$_ ",
+        "interlock_verify $args secret=secrets/github;")
+        for 'underscores_in_headers on;', 'ignore_invalid_headers off;';
+}
 bad('verify: twice', '', 'interlock_verify github secret=secrets/github;'
     . 'interlock_verify github secret=secrets/github;',
     qr/"interlock_verify" directive is duplicate/);
@@ -297,6 +350,9 @@ bad('json: set has it', '', 'set $a 1; interlock_json $a /x;',
     qr/variable "\$a" in "interlock_json" is already defined otherwise/);
 bad('json: nginx has it', '', 'interlock_json $host /x;',
     qr/variable/);
+bad("json: nginx has \$$_", '', "interlock_json \$$_ /x;",
+    qr/variable "\$$_" in "interlock_json" can not be defined/)
+    for qw(http_x HTTP_X sent_http_x upstream_http_x cookie_x arg_x);
 
 
 # interlock_split
@@ -363,6 +419,8 @@ bad('form: no name', '', 'interlock_form $a "";',
     qr/empty name of a field "" in "interlock_form"/);
 bad('form: a variable for a name', '', 'interlock_form $a $uri;',
     qr/variable in the name of a field "\$uri" in "interlock_form"/);
+bad('form: nginx has it', '', 'interlock_form $http_x x;',
+    qr/variable "\$http_x" in "interlock_form" can not be defined/);
 bad('form: twice', '', 'interlock_form $a x; interlock_form $a y;',
     qr/duplicate variable "\$a" in "interlock_form"/);
 bad('form: JSON has it', 'interlock_json $a /x;', 'interlock_form $a x;',
@@ -376,7 +434,7 @@ good('date', 'interlock_business_date $a UTC;',
     'interlock_business_date $b America/Argentina/Buenos_Aires from=$arg_x '
     . 'cutoff=23:59; interlock_business_date $c Etc/GMT+12 cutoff=00:00;');
 good('date: one variable, two zones', '', 'interlock_business_date $a UTC; '
-    . 'location /in/b { interlock_business_date $a Asia/Seoul from=0; }');
+    . 'location /in/b { interlock_business_date $a Asia/Seoul; }');
 bad('date: not a variable', '', 'interlock_business_date a UTC;',
     qr/invalid variable name "a" in "interlock_business_date"/);
 bad('date: no zone', '', 'interlock_business_date $a;',
@@ -398,9 +456,12 @@ bad("date: $_", '', "interlock_business_date \$a UTC $_;",
     qr/invalid parameter "\Q$_\E" in "interlock_business_date"/)
     for 'cutoff=', 'cutoff=6:30', 'cutoff=24:00', 'cutoff=06:60',
         'cutoff=06:30:00', 'cutoff=-6:30', 'from=', 'from=now',
-        'from=2026-07-25', 'form=$at', 'x';
-bad('date: from twice', '', 'interlock_business_date $a UTC from=0 from=1;',
-    qr/duplicate parameter "from=1" in "interlock_business_date"/);
+        'from=2026-07-25', 'from=2026', 'from=1785000000',
+        'form=$at', 'x';
+bad('date: nginx has it', '', 'interlock_business_date $arg_d UTC;',
+    qr/variable "\$arg_d" in "interlock_business_date" can not be/);
+bad('date: from twice', '', 'interlock_business_date $a UTC from=$arg_a'
+    . ' from=$arg_b;', qr/duplicate parameter "from=\$arg_b" in "interlock_business_date"/);
 bad('date: cutoff twice', '',
     'interlock_business_date $a UTC cutoff=01:00 cutoff=02:00;',
     qr/duplicate parameter "cutoff=02:00" in "interlock_business_date"/);

@@ -202,6 +202,19 @@ is(post('/tenants', '[{"id":1,"type":"A B"},{"id":2,"type":"acme"}]')
 is(say_them(elements(($t->seen)[0])), 'field-invalid k=w:2=2', 'is refused');
 is(($t->seen)[0]{params}{INTERLOCK_TENANT}, 'acme', 'the next one counts');
 
+{
+    for (['not there', '[{"id":1},{"id":2}]'],
+        [ 'no names', '[{"id":1,"type":"A B"},{"id":2,"type":{}}]' ],
+        [ 'no element', '[]' ])
+    {
+        my $res = post('/tenants', $_->[1]);
+        is($res->{status}, 400, "tenants: $_->[0]: 400");
+        is(Interlock::Nginx::problem($res), 'field-invalid',
+            "tenants: $_->[0]: says so");
+        is(scalar $t->seen, 0, "tenants: $_->[0]: the backend is not told");
+    }
+}
+
 $t->wait_for(sub { $t->slurp('logs/access.log') =~ /\n/ }, 10, 'the log');
 like((split /\n/, $t->slurp('logs/access.log'))[0],
     qr/^\/top\|-\|-\|-\|[0-9a-f]{64}\|-\|\d+\|accepted$/,

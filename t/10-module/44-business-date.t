@@ -37,8 +37,6 @@ my $server = <<"END";
             $pass $id interlock_work_key d \$day; }
         location /mixed { $seoul from=2026-07-\${arg_d}T15:00:00Z;
             $pass $id interlock_work_key d \$day; }
-        location /fixed { $seoul from=1785000000;
-            $pass $id interlock_work_key d \$day \$arg_x; }
         location /id { $pass interlock_idempotency_key \$day; }
         location /body { $pass interlock_idempotency_key \$day body; }
         location /early { set \$early "\$day"; $pass $id
@@ -100,7 +98,6 @@ day('before it', '1969-12-31', '/json', '{"at":"1969-12-31T14:59:59.5Z"}');
 day('a form', '2026-07-26', '/form', 'sent=2026-07-25T15%3A00%3A00Z');
 day('a header', '2026-07-26', '/header', '', 'X-Time' => 1785000000);
 day('a value of several parts', '2026-07-27', '/mixed?d=26', '');
-day('a fixed time', '2026-07-26:a', '/fixed?x=a', '');
 day('asked too early', '2026-07-26', '/early', '{"at":1785000000}');
 day('before the cutoff', '2026-07-25', '/cutoff',
     '{"at":"2026-07-26T06:29:59.999+09:00"}');

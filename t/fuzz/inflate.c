@@ -33,12 +33,18 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
             IL_HOLDS(n / 1100 <= in.len);
             IL_HOLDS(n == 0 || memchr(out, out[n - 1], n) != NULL);
+            IL_HOLDS(il_gunzip_exceeds(in, n) == IL_GUNZIP_MALFORMED);
+            IL_HOLDS(n == 0
+                     || il_gunzip_exceeds(in, n - 1) == IL_GUNZIP_OK);
         }
 
         IL_HOLDS(il_gunzip(in, out, n + 1) == IL_GUNZIP_MALFORMED);
 
         free(out);
     }
+
+    rc = il_gunzip_exceeds(in, LIMIT);
+    IL_HOLDS(rc == IL_GUNZIP_OK || rc == IL_GUNZIP_MALFORMED);
 
     il_fuzz_drop(in);
 
