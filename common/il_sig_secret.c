@@ -170,8 +170,8 @@ IL_SIG_SECRET_FN(il_sig_secret_gitlab)
 }
 
 
-/* What people write into such a file that is no secret.  Each of them would
- * be one that anybody can guess. */
+/* What people write into such a file that is no secret, of the lines that a
+ * scheme would take.  Each would be one that anybody can guess. */
 
 static const char *
 il_sig_secret_is_other(il_str_t line)
@@ -184,12 +184,6 @@ il_sig_secret_is_other(il_str_t line)
     static const char *const  prefixes[] = {
         "whsec_", "whpk_", "shpss_", "lin_wh_", "pdl_ntfset_"
     };
-
-    if (il_str_eq(line, il_cstr("#")) || il_sig_starts(line, "# ")
-        || il_sig_starts(line, "#!"))
-    {
-        return "this is a comment: every line of the file is a secret";
-    }
 
     if (il_sig_starts(line, "-----BEGIN")) {
         return "this is a key in PEM: a secret is one line, in the "
@@ -223,17 +217,20 @@ il_sig_secret_line(il_sig_conf_t *conf, il_str_t line)
         return "the file starts with a byte order mark";
     }
 
-    wrong = il_sig_secret_is_other(line);
-    if (wrong != NULL) {
-        return wrong;
+    if (il_str_eq(line, il_cstr("#")) || il_sig_starts(line, "# ")
+        || il_sig_starts(line, "#!"))
+    {
+        return "this is a comment: every line of the file is a secret";
     }
 
     if (conf->nsecrets == IL_SIG_SECRETS_MAX) {
         return "there are more than 8 secrets";
     }
 
-    return conf->scheme->secret(&conf->secrets[conf->nsecrets], line,
-                                conf->secret_encoding);
+    wrong = conf->scheme->secret(&conf->secrets[conf->nsecrets], line,
+                                 conf->secret_encoding);
+
+    return wrong != NULL ? wrong : il_sig_secret_is_other(line);
 }
 
 

@@ -471,7 +471,7 @@ secret_files(void **state)
     refused_file("hmac", il_lit("#!SECRET"), "line 1: this is a comment");
     refused_file("sns", il_lit("# SECRET"), "line 1: this is a comment");
     refused_file("adyen", il_lit("# SECRET"), "line 1: this is a comment");
-    refused_file("paypal", il_lit("-----BEGIN CERTIFICATE-----"), "in PEM");
+    refused_file("token", il_lit("-----BEGIN CERTIFICATE-----"), "in PEM");
     refused_file("stripe", il_lit("-----BEGIN SECRET-----"), "in PEM");
     refused_file("stripe", il_lit("one\nwhsec_"), "line 2: the secret is emp");
     refused_file("gitlab", il_lit("whsec_"), "the secret is empty");
