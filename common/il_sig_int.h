@@ -159,6 +159,11 @@ int il_sig_try_secrets(const il_sig_conf_t *conf, int kind, il_sig_alg_e alg,
 /* Takes prefix off value: 0, or -1 if it does not start with it. */
 int il_sig_strip(il_str_t *value, il_str_t prefix);
 
+/* Takes conf->prefix off the value of conf->header.  In Authorization a prefix
+ * that ends in a blank is the name of a scheme: that has no case, and more
+ * blanks may follow (RFC 9110, sections 11.1 and 11.4). */
+int il_sig_strip_prefix(const il_sig_conf_t *conf, il_str_t *value);
+
 /* 1 if text is one JSON object and nothing else. */
 int il_sig_is_object(il_str_t text);
 

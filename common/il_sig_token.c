@@ -49,7 +49,7 @@ il_sig_token(const il_sig_conf_t *conf, const il_sig_request_t *req)
         return why;
     }
 
-    if (il_sig_strip(&value, conf->prefix) != 0) {
+    if (il_sig_strip_prefix(conf, &value) != 0) {
         return IL_SIG_WHY_MALFORMED;
     }
 

@@ -2,6 +2,8 @@
  * il_sig_util.c: what the schemes have in common.
  */
 
+#include <strings.h>
+
 #include "il_enc.h"
 #include "il_json.h"
 #include "il_sig_int.h"
@@ -222,6 +224,35 @@ il_sig_strip(il_str_t *value, il_str_t prefix)
 
     value->data += prefix.len;
     value->len -= prefix.len;
+
+    return 0;
+}
+
+
+int
+il_sig_strip_prefix(const il_sig_conf_t *conf, il_str_t *value)
+{
+    il_str_t  p;
+
+    p = conf->prefix;
+
+    if (p.len == 0 || p.data[p.len - 1] != ' '
+        || strcmp(conf->header, "authorization") != 0)
+    {
+        return il_sig_strip(value, p);
+    }
+
+    if (value->len < p.len || strncasecmp(value->data, p.data, p.len) != 0) {
+        return -1;
+    }
+
+    value->data += p.len;
+    value->len -= p.len;
+
+    while (value->len != 0 && value->data[0] == ' ') {
+        value->data++;
+        value->len--;
+    }
 
     return 0;
 }

@@ -64,6 +64,56 @@ token(void **state)
 }
 
 
+/* A name of an authentication scheme has no case, and blanks may follow; any
+ * other prefix is text. */
+
+static void
+authorization(void **state)
+{
+    sig_t          s;
+    size_t         i;
+    il_sig_conf_t  conf;
+
+    static const struct {
+        const char    *header;
+        const char    *prefix;
+        const char    *value;
+        il_sig_why_e   why;
+    } rows[] = {
+        { "Authorization", "Bearer ", "Bearer s3cret", IL_SIG_WHY_OK },
+        { "Authorization", "Bearer ", "bearer s3cret", IL_SIG_WHY_OK },
+        { "Authorization", "Bearer ", "BEARER   s3cret", IL_SIG_WHY_OK },
+        { "authorization", "bearer ", "Bearer s3cret", IL_SIG_WHY_OK },
+        { "Authorization", "Bearer ", "Bearer S3cret", IL_SIG_WHY_MISMATCH },
+        { "Authorization", "Bearer ", "Bearer s3cret ", IL_SIG_WHY_MISMATCH },
+        { "Authorization", "Bearer ", "Bearer ", IL_SIG_WHY_MISMATCH },
+        { "Authorization", "Bearer ", "Bearer", IL_SIG_WHY_MALFORMED },
+        { "Authorization", "Bearer ", "Bearers3cret", IL_SIG_WHY_MALFORMED },
+        { "Authorization", "Bearer ", " Bearer s3cret", IL_SIG_WHY_MALFORMED },
+        { "Authorization", "Bearer ", "s3cret", IL_SIG_WHY_MALFORMED },
+        { "Authorization", "Bearer ", "", IL_SIG_WHY_MALFORMED },
+        { "Authorization", "Key=", "key=s3cret", IL_SIG_WHY_MALFORMED },
+        { "Authorization", "Key=", "Key=s3cret", IL_SIG_WHY_OK },
+        { "Authorization", "", "s3cret", IL_SIG_WHY_OK },
+        { "X-Token", "Bearer ", "bearer s3cret", IL_SIG_WHY_MALFORMED },
+        { "X-Token", "Bearer ", "Bearer  s3cret", IL_SIG_WHY_MISMATCH },
+    };
+
+    (void) state;
+
+    for (i = 0; i < il_rows(rows); i++) {
+        sig_conf(&conf, "token", "s3cret");
+        sig_arg(&conf, "header", rows[i].header);
+        sig_arg(&conf, "prefix", rows[i].prefix);
+        sig_init(&s, il_lit(""), NOW);
+        sig_add(&s, rows[i].header, rows[i].value);
+        sig_expect(&conf, &s,
+                   rows[i].why == IL_SIG_WHY_OK ? IL_SIG_OK : IL_SIG_INVALID,
+                   rows[i].why);
+    }
+}
+
+
 /* Every algorithm in every encoding, against the same sender. */
 
 static void
@@ -556,6 +606,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(token),
+        cmocka_unit_test(authorization),
         cmocka_unit_test(hmac_forms),
         cmocka_unit_test(hmac_published),
         cmocka_unit_test(hmac_templates),

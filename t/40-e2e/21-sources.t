@@ -116,7 +116,7 @@ my %SENDER = (
         'x-twilio-email-event-webhook-signature' => p256("$now$_[0]")) } ],
     token => [ '{}', sub { ('idempotency-key' => 't-1',
         'x-webhook-token' => $i->secret('token')) } ],
-    cloudevents => [ '{}', sub { ('ce-id' => 'A1', 'ce-source' => '/a b',
+    cloudevents => [ '{}', sub { ('ce-id' => 'A1', 'ce-source' => '/a%20b',
         authorization => 'Bearer ' . $i->secret('cloudevents')) } ],
     hmac => [ '{}', sub { ('idempotency-key' => 'h-1', 'x-signature' =>
         'sha256=' . hex256(hmac => $_[0])) } ],
@@ -213,6 +213,39 @@ for my $token (qw(12345 true)) {
         401, "x, $token: no delivery");
 }
 is(jobs('x'), 1, 'x: no job of it');
+
+# Shopify's headers without X-; the same ID is the same delivery
+{
+    my @plain = ('shopify-hmac-sha256' => b64256(shopify => '{"id":1}'),
+        'shopify-topic' => 'orders/create');
+    is(post('shopify', '{"id":1}', @plain, 'shopify-webhook-id' => $_->[0])
+        ->{status}, 202, "shopify, $_->[0]: taken") for ['w-1'], ['w-2'];
+    is(jobs('shopify'), 2, 'shopify: one more job');
+    my $res = post('shopify', '{"id":1}', @plain);
+    is("$res->{status} $res->{json}{type}", '400 https://interlock.invalid/'
+        . 'problems/idempotency-key-missing', 'shopify: no ID');
+}
+
+# CloudEvents: source and id are told apart, and may be long
+{
+    my @token = (authorization => 'bearer ' . $i->secret('cloudevents'));
+    my @event = map { [ 'ce-source' => $_->[0], 'ce-id' => $_->[1] ] }
+        [ '/a%20b', 'c' ], [ '/a', 'b%20c' ], [ '/' . 'a' x 200, 'b' x 53 ];
+    my $before = jobs('cloudevents');
+    is(post('cloudevents', '{}', @token, @$_)->{status}, 202,
+        'cloudevents: taken') for @event, @event;
+    is(jobs('cloudevents'), $before + 3, 'cloudevents: each is one');
+    for ([ 'ce-source' => '/a b', 'ce-id' => 'c' ],
+        [ 'ce-source' => '/a', 'ce-id' => 'b c' ], [ 'ce-source' => '/a' ],
+        [ 'ce-id' => 'b' ], [])
+    {
+        is(post('cloudevents', '{}', @token, @$_)->{json}{type},
+            'https://interlock.invalid/problems/idempotency-key-missing',
+            "cloudevents, @$_: not named");
+    }
+    is(post('cloudevents', '{}', @token, 'ce-source' => '/' . 'a' x 200,
+        'ce-id' => 'b' x 54)->{status}, 400, 'cloudevents: too long');
+}
 
 # Handshakes, with the real secrets; none of them is a job
 my $before = $i->psql('select count(*) from interlock.requests');
