@@ -65,7 +65,8 @@ size_t il_sig_pk_signed(const il_sig_conf_t *conf, const il_sig_pk_t *pk,
     size_t i, il_str_t pieces[IL_SIG_PK_PIECES]);
 
 /* The signed time against the tolerance: IL_SIG_WHY_OK, _TOO_OLD or
- * _IN_FUTURE.  To be asked when the signature is known to be good. */
+ * _IN_FUTURE.  A certificate is fetched only if it is OK; otherwise to be asked
+ * when the signature is known to be good. */
 il_sig_why_e il_sig_pk_time(const il_sig_conf_t *conf,
     const il_sig_request_t *req, const il_sig_pk_t *pk);
 

@@ -342,6 +342,7 @@ void
 il_ingress_pk(il_req_t *r, void (*next)(il_req_t *r))
 {
     const char       *why;
+    il_sig_why_e      at;
     il_ingress_pk_t  *op;
 
     op = il_pool_get(&r->pool, sizeof(il_ingress_pk_t));
@@ -379,6 +380,15 @@ il_ingress_pk(il_req_t *r, void (*next)(il_req_t *r))
 
     if (why != NULL) {
         il_ingress_pk_refuse(op, IL_PK_INVALID, why);
+        return;
+    }
+
+    /* What is too old whoever signed it sends nobody for a certificate. */
+
+    at = il_sig_pk_time(&op->conf, &op->req, &op->pk);
+
+    if (!op->pk.ec && at != IL_SIG_WHY_OK) {
+        il_ingress_pk_refuse(op, IL_PK_TIMESTAMP, il_sig_strwhy(at));
         return;
     }
 

@@ -231,6 +231,11 @@ is_refused(paypal($event, sent => "$event "), 'another body');
 is_refused(paypal($event, webhook => 'A' x 17), 'for another webhook');
 is_refused(paypal($event, at => time - 400), 'sent a while ago',
     'timestamp-out-of-range');
+is_refused(paypal($event, at => time + $_, cert => 'away'),
+    "$_ s off, and the certificate not known", 'timestamp-out-of-range')
+    for -400, 400, -180 * 86400;
+is(fetched('/v1/notifications/certs/CERT-away'), 0,
+    'for what is too old none is fetched');
 is_refused(paypal($event, headers => { 'paypal-transmission-time' =>
     strftime('%Y-%m-%dT%H:%M:%S+00:00', gmtime) }), 'the time said otherwise');
 is_refused(paypal($event, headers => { 'paypal-auth-algo' => $_ }),
@@ -304,6 +309,10 @@ is_refused(sns({ TopicArn => "${topic}2" }), 'another topic');
 reason(qr/TopicArn/, 'says the log');
 is_refused(sns({ Timestamp => '2012-05-02T00:54:06.655Z' }), 'of long ago',
     'timestamp-out-of-range');
+is_refused(sns({ Timestamp => '2012-05-02T00:54:06.655Z' },
+    url => "https://localhost:$tls/late.pem"), 'with another certificate',
+    'timestamp-out-of-range');
+is(fetched('/late.pem'), 0, 'which is not fetched');
 is(sns({ Timestamp => strftime('%Y-%m-%dT%H:%M:%S.655Z', gmtime(time - 3500)) })
     ->{status}, 202, 'sent again within the hour');
 is_refused(sns({ Signature => $_ }), "signature \"$_\"")
