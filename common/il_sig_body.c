@@ -31,6 +31,23 @@ il_sig_over_body(const il_sig_conf_t *conf, const il_sig_request_t *req,
 }
 
 
+/* The same with the value of that one header. */
+
+static il_sig_why_e
+il_sig_header_over_body(const il_sig_conf_t *conf,
+    const il_sig_request_t *req, const char *header, const char *prefix,
+    il_sig_alg_e alg, il_sig_enc_e enc)
+{
+    il_str_t      value;
+    il_sig_why_e  why;
+
+    why = il_sig_get(req, header, &value);
+
+    return why != IL_SIG_WHY_OK
+           ? why : il_sig_over_body(conf, req, value, prefix, alg, enc);
+}
+
+
 il_sig_why_e
 il_sig_github(const il_sig_conf_t *conf, const il_sig_request_t *req)
 {
@@ -53,32 +70,16 @@ il_sig_github(const il_sig_conf_t *conf, const il_sig_request_t *req)
 il_sig_why_e
 il_sig_meta(const il_sig_conf_t *conf, const il_sig_request_t *req)
 {
-    il_str_t      value;
-    il_sig_why_e  why;
-
-    why = il_sig_get(req, "x-hub-signature-256", &value);
-    if (why != IL_SIG_WHY_OK) {
-        return why;
-    }
-
-    return il_sig_over_body(conf, req, value, "sha256=", IL_SIG_SHA256,
-                            IL_SIG_HEX);
+    return il_sig_header_over_body(conf, req, "x-hub-signature-256",
+                                   "sha256=", IL_SIG_SHA256, IL_SIG_HEX);
 }
 
 
 il_sig_why_e
 il_sig_intercom(const il_sig_conf_t *conf, const il_sig_request_t *req)
 {
-    il_str_t      value;
-    il_sig_why_e  why;
-
-    why = il_sig_get(req, "x-hub-signature", &value);
-    if (why != IL_SIG_WHY_OK) {
-        return why;
-    }
-
-    return il_sig_over_body(conf, req, value, "sha1=", IL_SIG_SHA1,
-                            IL_SIG_HEX);
+    return il_sig_header_over_body(conf, req, "x-hub-signature", "sha1=",
+                                   IL_SIG_SHA1, IL_SIG_HEX);
 }
 
 
@@ -117,16 +118,10 @@ il_sig_shopify(const il_sig_conf_t *conf, const il_sig_request_t *req)
 il_sig_why_e
 il_sig_x(const il_sig_conf_t *conf, const il_sig_request_t *req)
 {
-    il_str_t      value;
     il_sig_why_e  why;
 
-    why = il_sig_get(req, "x-twitter-webhooks-signature", &value);
-    if (why != IL_SIG_WHY_OK) {
-        return why;
-    }
-
-    why = il_sig_over_body(conf, req, value, "sha256=", IL_SIG_SHA256,
-                           IL_SIG_BASE64);
+    why = il_sig_header_over_body(conf, req, "x-twitter-webhooks-signature",
+                                  "sha256=", IL_SIG_SHA256, IL_SIG_BASE64);
 
     if (why == IL_SIG_WHY_OK && !il_sig_is_object(req->body)) {
         return IL_SIG_WHY_BODY;
@@ -143,7 +138,6 @@ il_sig_why_e
 il_sig_linear(const il_sig_conf_t *conf, const il_sig_request_t *req)
 {
     int64_t          ms;
-    il_str_t         value;
     il_sig_why_e     why;
     il_json_value_t  at;
 
@@ -156,12 +150,8 @@ il_sig_linear(const il_sig_conf_t *conf, const il_sig_request_t *req)
         return why;
     }
 
-    why = il_sig_get(req, "linear-signature", &value);
-    if (why != IL_SIG_WHY_OK) {
-        return why;
-    }
-
-    why = il_sig_over_body(conf, req, value, "", IL_SIG_SHA256, IL_SIG_HEX);
+    why = il_sig_header_over_body(conf, req, "linear-signature", "",
+                                  IL_SIG_SHA256, IL_SIG_HEX);
     if (why != IL_SIG_WHY_OK) {
         return why;
     }

@@ -190,6 +190,11 @@ il_sig_secret_is_other(il_str_t line)
                "provider's form";
     }
 
+    if (il_sig_starts(line, "v1,whsec_")) {
+        return "the secret has a signature's version before it: it must "
+               "start with \"whsec_\"";
+    }
+
     for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
         if (il_str_eq(line, il_cstr(prefixes[i]))) {
             return "the secret is empty behind its prefix";

@@ -61,19 +61,8 @@ static ngx_http_variable_t  ngx_http_interlock_audit_vars[] = {
 ngx_int_t
 ngx_http_interlock_add_audit_variables(ngx_conf_t *cf)
 {
-    ngx_http_variable_t  *var, *v;
-
-    for (v = ngx_http_interlock_audit_vars; v->name.len; v++) {
-        var = ngx_http_add_variable(cf, &v->name, v->flags);
-        if (var == NULL) {
-            return NGX_ERROR;
-        }
-
-        var->get_handler = v->get_handler;
-        var->data = v->data;
-    }
-
-    return NGX_OK;
+    return ngx_http_interlock_add_table(cf, ngx_http_interlock_audit_vars,
+                                        NULL);
 }
 
 
@@ -89,9 +78,7 @@ ngx_http_interlock_alone_ctx(ngx_http_request_t *r,
     ctx = ngx_http_interlock_get_ctx(r);
 
     if (ctx == NULL || ctx->number == 0) {
-        v->valid = 0;
-        v->not_found = 1;
-        v->no_cacheable = 1;
+        ngx_http_interlock_set_value(v, NULL, 0);
         return NULL;
     }
 
@@ -103,11 +90,12 @@ static void
 ngx_http_interlock_audit_value(ngx_http_variable_value_t *v, u_char *data,
     size_t len)
 {
-    v->data = data;
-    v->len = len;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
+    ngx_str_t  value;
+
+    value.data = data;
+    value.len = len;
+
+    ngx_http_interlock_set_value(v, &value, 1);
 }
 
 

@@ -59,33 +59,12 @@ static ngx_http_variable_t  ngx_http_interlock_backend_vars[] = {
 ngx_int_t
 ngx_http_interlock_backend_add_variables(ngx_conf_t *cf)
 {
-    ngx_int_t                       *index;
-    ngx_http_variable_t             *var, *v;
     ngx_http_interlock_main_conf_t  *imcf;
 
     imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_interlock_module);
 
-    for (v = ngx_http_interlock_backend_vars; v->name.len; v++) {
-        var = ngx_http_add_variable(cf, &v->name, v->flags);
-        if (var == NULL) {
-            return NGX_ERROR;
-        }
-
-        var->get_handler = v->get_handler;
-        var->data = v->data;
-
-        index = ngx_array_push(&imcf->keys);
-        if (index == NULL) {
-            return NGX_ERROR;
-        }
-
-        *index = ngx_http_get_variable_index(cf, &v->name);
-        if (*index == NGX_ERROR) {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
+    return ngx_http_interlock_add_table(cf, ngx_http_interlock_backend_vars,
+                                        &imcf->keys);
 }
 
 
@@ -199,8 +178,7 @@ ngx_http_interlock_backend_variable(ngx_http_request_t *r,
     ctx = ngx_http_interlock_get_ctx(r);
 
     if (ctx == NULL || !ctx->keyed) {
-        v->not_found = 1;
-        v->no_cacheable = 1;
+        ngx_http_interlock_set_value(v, NULL, 0);
         return NGX_OK;
     }
 
@@ -228,11 +206,7 @@ ngx_http_interlock_backend_variable(ngx_http_request_t *r,
         }
     }
 
-    v->data = value.data;
-    v->len = value.len;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
+    ngx_http_interlock_set_value(v, &value, 1);
 
     return NGX_OK;
 }

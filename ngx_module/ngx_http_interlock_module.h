@@ -459,6 +459,18 @@ ngx_int_t ngx_http_interlock_send(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_interlock_add_variables(ngx_conf_t *cf);
 ngx_int_t ngx_http_interlock_json_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+
+/* Adds the variables of a table that ends with ngx_http_null_variable.  What
+ * was asked of them too early is forgotten when what indices is for is known:
+ * an array of the main configuration, or NULL if nothing is to be forgotten. */
+ngx_int_t ngx_http_interlock_add_table(ngx_conf_t *cf,
+    ngx_http_variable_t *table, ngx_array_t *indices);
+
+/* Of a variable: this value, which lives as long as the request, or none if it
+ * is NULL or empty.  It is computed once if it is known, else each time. */
+void ngx_http_interlock_set_value(ngx_http_variable_value_t *v,
+    ngx_str_t *value, ngx_uint_t known);
+
 void ngx_http_interlock_forget_variables(ngx_http_request_t *r,
     ngx_array_t *indices);
 

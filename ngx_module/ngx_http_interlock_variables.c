@@ -38,8 +38,6 @@ static ngx_int_t ngx_http_interlock_effect_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_interlock_call_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
-static void ngx_http_interlock_set_value(ngx_http_variable_value_t *v,
-    ngx_str_t *value, ngx_uint_t known);
 
 
 static ngx_http_variable_t  ngx_http_interlock_vars[] = {
@@ -78,6 +76,20 @@ static ngx_http_variable_t  ngx_http_interlock_vars[] = {
     { ngx_string("interlock_content_length"), NULL,
       ngx_http_interlock_split_variable, 1, 0, 0 },
 
+    /* for interlock_effect_params: each subrequest has its own */
+
+    { ngx_string("interlock_effect_call"), NULL,
+      ngx_http_interlock_call_variable, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("interlock_effect_length"), NULL,
+      ngx_http_interlock_call_variable, 1, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+      ngx_http_null_variable
+};
+
+
+static ngx_http_variable_t  ngx_http_interlock_answer_vars[] = {
+
     { ngx_string("interlock_decision"), NULL,
       ngx_http_interlock_answer_variable,
       offsetof(ngx_http_interlock_ctx_t, decision), 0, 0 },
@@ -97,14 +109,6 @@ static ngx_http_variable_t  ngx_http_interlock_vars[] = {
       ngx_http_interlock_effect_variable,
       offsetof(ngx_http_interlock_effect_t, outcome), 0, 0 },
 
-    /* for interlock_effect_params: each subrequest has its own */
-
-    { ngx_string("interlock_effect_call"), NULL,
-      ngx_http_interlock_call_variable, 0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("interlock_effect_length"), NULL,
-      ngx_http_interlock_call_variable, 1, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
       ngx_http_null_variable
 };
 
@@ -112,14 +116,32 @@ static ngx_http_variable_t  ngx_http_interlock_vars[] = {
 ngx_int_t
 ngx_http_interlock_add_variables(ngx_conf_t *cf)
 {
-    ngx_int_t                       *index;
-    ngx_array_t                     *indices;
-    ngx_http_variable_t             *var, *v;
     ngx_http_interlock_main_conf_t  *imcf;
 
     imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_interlock_module);
 
-    for (v = ngx_http_interlock_vars; v->name.len; v++) {
+    if (ngx_http_interlock_add_table(cf, ngx_http_interlock_vars, &imcf->keys)
+        != NGX_OK
+        || ngx_http_interlock_add_table(cf, ngx_http_interlock_answer_vars,
+                                        &imcf->answer)
+           != NGX_OK
+        || ngx_http_interlock_backend_add_variables(cf) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_interlock_add_audit_variables(cf);
+}
+
+
+ngx_int_t
+ngx_http_interlock_add_table(ngx_conf_t *cf, ngx_http_variable_t *table,
+    ngx_array_t *indices)
+{
+    ngx_int_t            *index;
+    ngx_http_variable_t  *var, *v;
+
+    for (v = table; v->name.len; v++) {
         var = ngx_http_add_variable(cf, &v->name, v->flags);
         if (var == NULL) {
             return NGX_ERROR;
@@ -128,10 +150,9 @@ ngx_http_interlock_add_variables(ngx_conf_t *cf)
         var->get_handler = v->get_handler;
         var->data = v->data;
 
-        indices = (v->get_handler == ngx_http_interlock_answer_variable
-                   || v->get_handler == ngx_http_interlock_effect_variable
-                   || v->get_handler == ngx_http_interlock_reason_variable)
-                  ? &imcf->answer : &imcf->keys;
+        if (indices == NULL) {
+            continue;
+        }
 
         index = ngx_array_push(indices);
         if (index == NULL) {
@@ -144,11 +165,7 @@ ngx_http_interlock_add_variables(ngx_conf_t *cf)
         }
     }
 
-    if (ngx_http_interlock_backend_add_variables(cf) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_interlock_add_audit_variables(cf);
+    return NGX_OK;
 }
 
 
@@ -168,7 +185,7 @@ ngx_http_interlock_forget_variables(ngx_http_request_t *r,
 }
 
 
-static void
+void
 ngx_http_interlock_set_value(ngx_http_variable_value_t *v, ngx_str_t *value,
     ngx_uint_t known)
 {

@@ -551,6 +551,8 @@ secret_files(void **state)
 
     refused_file("standard", il_lit("v1,whsec_SECRET"),
                  "must start with \"whsec_\"");
+    refused_file("github", il_lit("v1,whsec_SECRET"),
+                 "must start with \"whsec_\"");
     refused_file("standard", il_lit("v1a,whpk_SECRET"),
                  "must start with \"whsec_\"");
     refused_file("standard", il_lit("whsk_SECRET"), "private key");

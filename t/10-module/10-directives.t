@@ -282,6 +282,21 @@ good('secret: anybody may read it', '',
 bad('secret: of another form', '',
     'interlock_verify standard secret=secrets/std;',
     qr/invalid secret file ".*std" in "interlock_verify": .*line 1/);
+bad("secret: a version pasted with it, $_", '',
+    "interlock_verify $_ secret=secrets/std;",
+    qr/invalid secret file "secrets\/std" in "interlock_verify": line 1: .*must start with "whsec_"/)
+    for qw(standard github gitlab stripe slack);
+$t->secret(blank => "\n\n");
+bad('secret: blank lines', '', 'interlock_verify github secret=secrets/blank;',
+    qr/"secrets\/blank" in "interlock_verify": there is no secret in the file/);
+bad("verify_token: $_->[0]", '', 'interlock_verify meta secret=secrets/github'
+    . " verify_token=secrets/$_->[0];", $_->[1])
+    for [ none => qr/can not read "verify_token=secrets\/none"/ ],
+    [ empty => qr/verify_token file ".*empty" in "interlock_verify" is empty/ ],
+    [ wide => qr/may be written by everybody/ ];
+good('verify_token: anybody may read it', '', 'interlock_verify meta'
+    . ' secret=secrets/github verify_token=secrets/open;',
+    qr/\[warn\].*verify_token file ".*may be read by everybody/);
 {
     local $t->{server} =
         'location / { interlock_verify standard secret=secrets/std; }';
@@ -495,6 +510,71 @@ bad('status: other', $ZONE, 'interlock_status xml;',
     qr/invalid parameter "xml" in "interlock_status"/);
 bad('status: twice', $ZONE, 'interlock_status; interlock_status;',
     qr/"interlock_status" directive is duplicate/);
+
+
+# variables that are defined nowhere, wherever a value may have some
+
+bad("unknown variable: $_->[0]", '', "set \$known 1; $_->[1]",
+    qr/unknown "nothing" variable in "\Q$_->[0]\E"/)
+    for [ interlock_work_key => 'interlock_work_key $known ${nothing};' ],
+    [ interlock_idempotency_key => 'interlock_idempotency_key a$known-$nothing;' ],
+    [ interlock_business_date => 'interlock_business_date $a UTC from=$nothing;' ],
+    [ interlock_kind => 'interlock_kind "$known$nothing";' ],
+    [ interlock_verify => 'interlock_verify square secret=secrets/github'
+        . ' url=https://a.example$nothing;' ];
+good('variables of all kinds', 'map $uri $mapped { default x; }'
+    . ' interlock_json $json /a;', 'set $set 1; if ($uri ~ "(?<part>x)") {'
+    . ' set $two $1; } interlock_work_key ${set}$part $mapped $json$http_a-$arg_b'
+    . ' $cookie_c$sent_http_d$upstream_http_e $REQUEST_method;');
+bad("verify: $_->[0]", '', 'interlock_verify hmac secret=secrets/github'
+    . ($_->[0] =~ /^header/ ? '' : ' header=X-Sig') . " \"$_->[0]\";",
+    qr/invalid parameter "\Q$_->[0]\E" in "interlock_verify"/)
+    for map { [ $_ ] } 'algorithm=md5', 'algorithm=', 'encoding=base32',
+        'secret_encoding=rot13', 'signed=', 'signed={nobody}', 'signed={body',
+        'header=', 'header=a b', 'tolerance=1q', 'tolerance=25h', 'tolerance=',
+        'content=deflate', 'url=ftp://a.example';
+
+
+# interlock_keys, interlock_effect, interlock_effect_uri
+
+my $EFFECT = 'interlock_keys secrets/pub; interlock_effect_uri /e;';
+my $PASS = 'proxy_pass http://127.0.0.1:1;';
+$t->write_file('secrets/pub', "k4.public.11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\n");
+good('keys', '', 'interlock_keys secrets/pub;');
+for ([ 'nothing there', 'none', qr/none" of "interlock_keys" can not be read/ ],
+    [ 'no key', 'github', qr/github" of "interlock_keys" holds no key/ ],
+    [ 'empty', 'empty', qr/empty" of "interlock_keys" holds no key/ ],
+    [ 'an empty directory', 'dir', qr/no \*\.pub and no \*\.seed in directory/ ])
+{
+    my ($name, $file, $said) = @$_;
+    bad("keys: $name", '', "interlock_keys secrets/$file;", $said,
+        qr/invalid value "secrets\/$file" in "interlock_keys"/);
+}
+bad('keys: twice', '', 'interlock_keys secrets/pub; interlock_keys secrets/pub;',
+    qr/"interlock_keys" directive is duplicate/);
+good('effect', $EFFECT, "interlock_effect name=\$http_x kind=mail; $PASS");
+good('effect: off', '', 'interlock_effect off;');
+bad("effect: $_->[0]", $EFFECT, "interlock_effect $_->[0]; $PASS", $_->[1])
+    for [ 'on', qr/invalid parameter "on" in "interlock_effect"/ ],
+    [ 'name=', qr/invalid parameter "name=" in "interlock_effect"/ ],
+    [ 'kind=a', qr/"interlock_effect" must have the "name" parameter/ ],
+    [ 'name=a kind=A', qr/invalid kind "A" in "interlock_effect"/ ],
+    [ 'name=a kind=', qr/invalid parameter "kind=" in "interlock_effect"/ ],
+    [ 'name=a name=b', qr/duplicate parameter "name=b" in "interlock_effect"/ ],
+    [ 'off name=a', qr/invalid parameter "off" in "interlock_effect"/ ],
+    [ 'name=$nothing', qr/unknown "nothing" variable in "interlock_effect"/ ];
+bad('effect: twice', $EFFECT, "interlock_effect off; interlock_effect off;",
+    qr/"interlock_effect" directive is duplicate/);
+bad('effect: in a gate', "$EFFECT", "interlock_effect name=a;\n$PASS $KEY",
+    qr/location "\/in\/" has "interlock_effect", for calls of workers/);
+bad('effect: no keys', 'interlock_effect_uri /e;',
+    "interlock_effect name=a; $PASS",
+    qr/"interlock_effect" in location "\/in\/" needs "interlock_keys"/);
+bad("effect URI: \"$_\"", '', "interlock_effect_uri \"$_\";",
+    qr/invalid URI "\Q$_\E" in "interlock_effect_uri"/)
+    for '', '/', 'e', '@e', 'http://127.0.0.1/';
+bad('effect URI: twice', '', 'interlock_effect_uri /e; interlock_effect_uri /f;',
+    qr/"interlock_effect_uri" directive is duplicate/);
 
 
 # what does not go together
