@@ -88,15 +88,25 @@ my %kinds = (
 sub instance {
     my ($self) = @_;
 
-    return $self->{instance} //= $self->new_instance;
+    # without it there is no case
+    return $self->{instance} //= eval { $self->new_instance } // do {
+        print STDERR "no instance, no bench: $@";
+        exit 1;
+    };
 }
 
 sub new_instance {
     my ($self, %opt) = @_;
 
-    my $i = Interlock::Test->instance(postgresql => $postgresql, %opt);
+    my $i = Interlock::Test->instance(postgresql => $postgresql
+        . ($ENV{BENCH_PROFILE} ? "shared_preload_libraries = "
+            . "'pg_stat_statements'\npg_stat_statements.track = all\n"
+            : ''), %opt);
+    $i->psql('create extension if not exists pg_stat_statements')
+        if $ENV{BENCH_PROFILE};
     $self->put_kind($i, $_, $kinds{$_}) for sort keys %kinds;
     $i->psql(Interlock::Test::slurp("$here/bench.sql"));
+    $i->psql('select pg_stat_statements_reset()') if $ENV{BENCH_PROFILE};
     return $i;
 }
 
@@ -121,6 +131,21 @@ sub fill {
         "call bench.fill('$kind', '$prefix', $n)" ], timeout => 3600);
     die "fill: $err\n" if $code;
     $i->restart_backend;
+}
+
+# profile: the statements that took most of the time since it was last asked
+# for, those in functions too
+sub profile {
+    my ($self) = @_;
+
+    my $i = $self->{instance} or return '';
+    my $text = join '', map { sprintf "    %8s ms %8s calls %8s us  %s\n", @$_ }
+        $i->sql(q{select round(total_exec_time)::text, calls,
+            round(1000 * total_exec_time / calls)::text,
+            left(regexp_replace(query, '\s+', ' ', 'g'), 160)
+        from pg_stat_statements order by total_exec_time desc limit 25});
+    $i->psql('select pg_stat_statements_reset()');
+    return $text;
 }
 
 # An instance whose flushes take a millisecond more

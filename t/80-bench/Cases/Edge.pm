@@ -101,6 +101,7 @@ sub cases {
             { of => 'rate', to => 'lua_shared_dict', least => 1 },
             { of => 'cpu_us', to => 'lua_shared_dict', most => 1 },
             { of => 'rate', to => 'proxy_cache', least => 1 },
+            { of => 'client_cores', to => 'return 202' },
             { side => 'with audit', of => 'rate', to => 'return 202' },
             { side => 'with audit', of => 'cpu_us', to => 'return 202' },
             { side => 'with audit', of => 'backend_us' },

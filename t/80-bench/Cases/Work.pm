@@ -262,8 +262,8 @@ sub snapshot {
 }
 
 # 10,000 keys get requests at a steady rate, and 200 clients others: of the
-# same keys, or all of one.  Both are below what the machine can bear, or the
-# one would wait for the other's CPU.
+# same keys, or all of one.  Both together are half of what the machine can
+# bear, or the ones would wait for the others' CPU.
 sub beside {
     my ($hot) = @_;
 
@@ -271,11 +271,13 @@ sub beside {
         my ($w) = @_;
         my $i = $w->instance;
         my $run = $w->{cold} //= unique();
+        my $full = $w->{bearable} //= Cases::Accept::http($w, $i,
+            { c => 64 }, 'bench-hot')->{rate};
         my ($cold) = together(
-            sub { load($w, { c => 64, r => 300, k => 10_000 }, $i->port,
+            sub { load($w, { c => 64, r => int($full / 8), k => 10_000 }, $i->port,
                 Cases::Accept::submission($i, 'bench-hot',
                     "$run:%%%%%%%%%%%%")) },
-            sub { load($w, { c => 200, r => 1000, k => 10_000 }, $i->port,
+            sub { load($w, { c => 200, r => int($full * 3 / 8), k => 10_000 }, $i->port,
                 Cases::Accept::submission($i, 'bench-hot', $hot
                     ? "$run:hot" : "$run:x:%%%%%%%%%%%%")) });
         return $cold;
