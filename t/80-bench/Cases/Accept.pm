@@ -36,6 +36,7 @@ sub http {
     my @after = (cpu(@nginx), cpu(@backend), cluster_cpu($postgres));
     my @us = map { ($after[$_] - $before[$_]) / $m->{ops} * 1e6 } 0 .. 2;
     @$m{qw(nginx_us backend_us db_us)} = @us;
+    $m->{all_us} = $us[0] + $us[1] + $us[2];
     return $m;
 }
 
@@ -49,6 +50,7 @@ sub raw {
         . 'x' x 280 . "');\n", { c => $clients, j => 2 });
     $m->{db_us} = (cluster_cpu($i->pid('postgres')) - $before)
         / $m->{ops} * 1e6;
+    $m->{all_us} = $m->{db_us};
     return $m;
 }
 
@@ -76,6 +78,7 @@ sub cases {
             { of => 'rate', to => 'bullmq, always', least => 1 },
             { of => 'nginx_us' }, { of => 'backend_us' },
             { of => 'db_us', to => 'pgbench insert' },
+            { of => 'all_us', to => 'pgbench insert' },
             { of => 'client_cores' },
         ],
     }, {
