@@ -56,7 +56,7 @@ const il_sig_scheme_t  il_sig_schemes[] = {
       il_sig_secret_text, il_sig_paddle },
 
     { il_string("paypal"), IL_SIG_PROVIDER|IL_SIG_BACKEND,
-      IL_SIG_TIMED, NULL,
+      IL_SIG_ARG_TOLERANCE, IL_SIG_TOLERANCE_LATE, NULL,
       il_sig_secret_paypal, NULL },
 
     { il_string("sendgrid"), IL_SIG_PROVIDER|IL_SIG_BACKEND,
@@ -72,7 +72,7 @@ const il_sig_scheme_t  il_sig_schemes[] = {
       il_sig_secret_text, il_sig_slack },
 
     { il_string("sns"), IL_SIG_PROVIDER|IL_SIG_BACKEND,
-      IL_SIG_ARG_TOLERANCE, IL_SIG_TOLERANCE_SNS, NULL,
+      IL_SIG_ARG_TOLERANCE, IL_SIG_TOLERANCE_LATE, NULL,
       il_sig_secret_sns, NULL },
 
     { il_string("square"), IL_SIG_PROVIDER|IL_SIG_URL,

@@ -22,8 +22,9 @@
 
 #define IL_SIG_TOLERANCE         300
 #define IL_SIG_TOLERANCE_LINEAR  60   /* what Linear's documents ask for */
-#define IL_SIG_TOLERANCE_SNS     3600   /* a message keeps its time when it is
-                                          sent again, up to an hour later */
+#define IL_SIG_TOLERANCE_LATE    3600 /* sns, paypal: a message of SNS keeps its
+                                         time when it is sent again, up to an
+                                         hour later; PayPal does not say */
 
 /* What a scheme is like. */
 #define IL_SIG_PROVIDER       0x01

@@ -341,8 +341,8 @@ il_ingress_pk_verify(il_req_t *r)
 void
 il_ingress_pk(il_req_t *r, void (*next)(il_req_t *r))
 {
+    il_pk_rc_e        rc;
     const char       *why;
-    il_sig_why_e      at;
     il_ingress_pk_t  *op;
 
     op = il_pool_get(&r->pool, sizeof(il_ingress_pk_t));
@@ -383,12 +383,12 @@ il_ingress_pk(il_req_t *r, void (*next)(il_req_t *r))
         return;
     }
 
-    /* What is too old whoever signed it sends nobody for a certificate. */
+    /* whoever sends what is long past makes nobody call the outside */
 
-    at = il_sig_pk_time(&op->conf, &op->req, &op->pk);
+    rc = il_pk_early(&op->conf, &op->req, &op->pk, &why);
 
-    if (!op->pk.ec && at != IL_SIG_WHY_OK) {
-        il_ingress_pk_refuse(op, IL_PK_TIMESTAMP, il_sig_strwhy(at));
+    if (rc != IL_PK_OK) {
+        il_ingress_pk_refuse(op, rc, why);
         return;
     }
 

@@ -7,6 +7,20 @@
 
 #include "sig_pk.h"
 
+
+il_pk_rc_e
+il_pk_early(const il_sig_conf_t *conf, const il_sig_request_t *req,
+    const il_sig_pk_t *pk, const char **why)
+{
+    il_sig_why_e  w;
+
+    w = pk->ec ? IL_SIG_WHY_OK : il_sig_pk_time(conf, req, pk);
+    *why = il_sig_strwhy(w);
+
+    return w == IL_SIG_WHY_OK ? IL_PK_OK : IL_PK_TIMESTAMP;
+}
+
+
 #if (IL_HAVE_OPENSSL)
 
 #include <openssl/err.h>

@@ -31,6 +31,14 @@ typedef struct il_pk_key_s  il_pk_key_t;
 il_pk_key_t *il_pk_key_ref(il_pk_key_t *key);
 void il_pk_key_free(il_pk_key_t *key);
 
+/* What can be told of a request that il_sig_pk_read has taken apart before
+ * its certificate is there: IL_PK_OK, or IL_PK_TIMESTAMP for a time that no
+ * signature would make good, so that nothing need be fetched for it.  Where
+ * the secrets are the keys always IL_PK_OK.  *why as below. */
+il_pk_rc_e il_pk_early(const il_sig_conf_t *conf,
+    const il_sig_request_t *req, const il_sig_pk_t *pk, const char **why)
+    IL_MUST_CHECK;
+
 /* Verifies a request that il_sig_pk_read has taken apart: first the
  * signature, then the time.  key is that of the certificate, NULL where the
  * secrets are the keys.  *why is a constant text, for logs. */

@@ -111,7 +111,12 @@ il_verify_pk(il_verify_pk_t *v, const il_sig_conf_t *conf,
         return 0;
     }
 
-    rc = IL_PK_OK;
+    rc = il_pk_early(conf, req, &pk, why);
+
+    if (rc != IL_PK_OK) {
+        *sig = IL_SIG_TIMESTAMP;
+        return 0;
+    }
 
     if (!pk.ec) {
         code = il_verify_pk_key(v, conf, req, &pk, &rc, text, sizeof(text));

@@ -197,7 +197,7 @@ paypal(void **state)
               "2020-09-14T19:41:42Z|1JE4291016473214C|3421780262");
     signed_is(&conf, &pk, 1, "dfb3be50-fd74-11e4-8bf3-77339302|"
               "2020-09-14T19:41:42Z|WH2|3421780262");
-    clock_of(&conf, &s, &pk, 300);
+    clock_of(&conf, &s, &pk, 3600);
 
     needs(&conf, &s);
     refuses_with(&conf, &s, 0, "", "transmission id");

@@ -229,13 +229,19 @@ is(fetched('/v1/notifications/certs/CERT-paypal-good'), 1,
 
 is_refused(paypal($event, sent => "$event "), 'another body');
 is_refused(paypal($event, webhook => 'A' x 17), 'for another webhook');
-is_refused(paypal($event, at => time - 400), 'sent a while ago',
+is(paypal($event, at => time - 3500)->{status}, 202, 'sent again in the hour');
+is_refused(paypal($event, at => time - 3700), 'sent a while ago',
     'timestamp-out-of-range');
-is_refused(paypal($event, at => time + $_, cert => 'away'),
-    "$_ s off, and the certificate not known", 'timestamp-out-of-range')
-    for -400, 400, -180 * 86400;
-is(fetched('/v1/notifications/certs/CERT-away'), 0,
-    'for what is too old none is fetched');
+# (nothing is fetched for these: it would be 503 with nobody there)
+for ([ time - 6 * 365 * 86400, qr/too old/ ], [ time + 4000, qr/in the future/ ]) {
+    my ($at, $why) = @$_;
+    is_refused(paypal($event, at => $at, key => 'sns-good', url =>
+        "https://localhost:$shut/v1/notifications/certs/CERT-$at"),
+        "of another time ($at), by whomever", 'timestamp-out-of-range');
+    reason($why, 'says the log');
+}
+is(paypal($event, url => "https://localhost:$shut/v1/notifications/certs/CERT-1")
+    ->{status}, 503, 'for one of now it is');
 is_refused(paypal($event, headers => { 'paypal-transmission-time' =>
     strftime('%Y-%m-%dT%H:%M:%S+00:00', gmtime) }), 'the time said otherwise');
 is_refused(paypal($event, headers => { 'paypal-auth-algo' => $_ }),
