@@ -26,7 +26,7 @@
 
 
 #define IL_EDGE_READ    32             /* datagrams of one read */
-#define IL_EDGE_ZONES   16             /* that are told of; the rest waits
+#define IL_EDGE_ZONES   64             /* that are told of; the rest waits
                                           for a datagram of theirs */
 #define IL_EDGE_TICK    1000           /* ms */
 

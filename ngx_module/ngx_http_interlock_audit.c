@@ -205,39 +205,13 @@ static ngx_int_t
 ngx_http_interlock_edge_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    u_char                          *p, *last;
-    ngx_uint_t                       i;
-    ngx_shm_zone_t                 **zp;
-    ngx_http_interlock_zone_t       *zone;
-    ngx_http_interlock_main_conf_t  *imcf;
+    ngx_str_t  value;
 
-    imcf = ngx_http_get_module_main_conf(r, ngx_http_interlock_module);
-    zp = imcf->zones->elts;
-
-    p = ngx_pnalloc(r->pool, imcf->zones->nelts
-                             * (2 * NGX_HTTP_INTERLOCK_ZONE_ID + NGX_INT64_LEN
-                                + sizeof(":,") - 1) + 1);
-    if (p == NULL) {
+    if (ngx_http_interlock_edge_value(r, &value) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    last = p;
-
-    for (i = 0; i < imcf->zones->nelts; i++) {
-        zone = zp[i]->data;
-
-        if (i) {
-            *last++ = ',';
-        }
-
-        last = ngx_hex_dump(last,
-                            (u_char *) ngx_http_interlock_zone_id(zone),
-                            NGX_HTTP_INTERLOCK_ZONE_ID);
-        last = ngx_sprintf(last, ":%uL",
-                           ngx_http_interlock_zone_answered(zone));
-    }
-
-    ngx_http_interlock_audit_value(v, p, last - p);
+    ngx_http_interlock_audit_value(v, value.data, value.len);
 
     return NGX_OK;
 }

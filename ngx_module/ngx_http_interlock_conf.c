@@ -164,6 +164,14 @@ ngx_http_interlock_zone_add(ngx_conf_t *cf,
     ngx_shm_zone_t             *shm_zone, **zp;
     ngx_http_interlock_zone_t  *zone;
 
+    if (imcf->zones->nelts == NGX_HTTP_INTERLOCK_ZONES_MAX) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "too many zones in \"interlock_zone\" with "
+                           "\"%V\": at most %d", name,
+                           NGX_HTTP_INTERLOCK_ZONES_MAX);
+        return NGX_CONF_ERROR;
+    }
+
     shm_zone = ngx_shared_memory_add(cf, name, size,
                                      &ngx_http_interlock_module);
     if (shm_zone == NULL) {
@@ -276,7 +284,11 @@ ngx_http_interlock(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_OK;
     }
 
-    if (ngx_strncmp(value[1].data, "zone=", 5) != 0 || value[1].len == 5) {
+    /* a name ends at ":", as that of a zone does */
+
+    if (ngx_strncmp(value[1].data, "zone=", 5) != 0 || value[1].len == 5
+        || ngx_strchr(value[1].data, ':') != NULL)
+    {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid parameter \"%V\" in \"interlock\": it "
                            "is \"zone=name\" or \"off\"", &value[1]);

@@ -72,7 +72,6 @@ struct ngx_http_interlock_zone_sh_s {
 
     u_char                          key[IL_ENTRY_KEY];
     u_char                          id[NGX_HTTP_INTERLOCK_ZONE_ID];
-    ngx_atomic_t                    answered;   /* last number; no lock */
 
     /*
      * The last refusals; nrefusals counts all of them.  Protected by

@@ -192,12 +192,12 @@ ngx_module_t  ngx_http_interlock_module = {
     ngx_http_interlock_commands,           /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    NULL,                                  /* init module */
+    ngx_http_interlock_edge_begin,         /* init module */
     NULL,                                  /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
     NULL,                                  /* exit process */
-    NULL,                                  /* exit master */
+    ngx_http_interlock_edge_end,           /* exit master */
     NGX_MODULE_V1_PADDING
 };
 
@@ -230,7 +230,9 @@ ngx_http_interlock_create_main_conf(ngx_conf_t *cf)
     }
 
     imcf->zones = ngx_array_create(cf->pool, 2, sizeof(ngx_shm_zone_t *));
-    if (imcf->zones == NULL) {
+    if (imcf->zones == NULL
+        || ngx_http_interlock_edge_add(cf, imcf) != NGX_OK)
+    {
         return NULL;
     }
 

@@ -46,8 +46,12 @@
 #define NGX_HTTP_INTERLOCK_VALUE_MAX        0x0fffffff
 
 
+typedef struct ngx_http_interlock_edge_s  ngx_http_interlock_edge_t;
+
+
 typedef struct {
     ngx_array_t                    *zones;      /* of ngx_shm_zone_t * */
+    ngx_http_interlock_edge_t      *edge;       /* their numbers */
 
     /* indices of variables whose values, if asked for too early, are
      * forgotten: of the body when it is there, of the keys when they are
@@ -284,6 +288,20 @@ void ngx_http_interlock_place(ngx_conf_t *cf,
  */
 ngx_conf_file_t *ngx_http_interlock_at(ngx_conf_t *cf,
     ngx_http_interlock_place_t *place, ngx_conf_file_t *file);
+
+/*
+ * ngx_http_interlock_edge.c: how far zones have counted.  _add makes the memory
+ * when a configuration begins, _begin gives each zone its number there once
+ * they have memory, _end keeps the numbers in a file; all in the master
+ * process.  _value is $interlock_edge, in memory of the request.
+ */
+
+ngx_int_t ngx_http_interlock_edge_add(ngx_conf_t *cf,
+    ngx_http_interlock_main_conf_t *imcf);
+ngx_int_t ngx_http_interlock_edge_begin(ngx_cycle_t *cycle);
+void ngx_http_interlock_edge_end(ngx_cycle_t *cycle);
+ngx_int_t ngx_http_interlock_edge_value(ngx_http_request_t *r,
+    ngx_str_t *value);
 
 /* ngx_http_interlock_check.c: that there is the zone of "interlock"; what
  * goes with a gate */

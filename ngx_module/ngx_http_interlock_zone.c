@@ -30,7 +30,7 @@
 #include "ngx_http_interlock_entry.h"
 
 
-#define NGX_HTTP_INTERLOCK_MAGIC  0x696c7a6f6e650002
+#define NGX_HTTP_INTERLOCK_MAGIC  0x696c7a6f6e650003
 
 
 static ngx_int_t ngx_http_interlock_zone_create(
@@ -418,7 +418,7 @@ ngx_http_interlock_zone_stat(ngx_http_interlock_zone_t *zone,
     stat->no_room = sh->no_room;
     stat->rebuilt = sh->rebuilt;
     stat->epochs = sh->epochs;
-    stat->answered = sh->answered;
+    stat->answered = *zone->answered;
     ngx_memcpy(stat->id, sh->id, NGX_HTTP_INTERLOCK_ZONE_ID);
     stat->epoch_len = sh->epoch_len;
     ngx_memcpy(stat->epoch, sh->epoch, sh->epoch_len);
@@ -435,14 +435,7 @@ ngx_http_interlock_zone_stat(ngx_http_interlock_zone_t *zone,
 uint64_t
 ngx_http_interlock_zone_number(ngx_http_interlock_zone_t *zone)
 {
-    return (uint64_t) ngx_atomic_fetch_add(&zone->sh->answered, 1) + 1;
-}
-
-
-uint64_t
-ngx_http_interlock_zone_answered(ngx_http_interlock_zone_t *zone)
-{
-    return (uint64_t) zone->sh->answered;
+    return (uint64_t) ngx_atomic_fetch_add(zone->answered, 1) + 1;
 }
 
 

@@ -26,6 +26,7 @@
 #define NGX_HTTP_INTERLOCK_EPOCH_MAX    32
 #define NGX_HTTP_INTERLOCK_LABEL_MAX    128
 
+#define NGX_HTTP_INTERLOCK_ZONES_MAX    32  /* in one configuration */
 #define NGX_HTTP_INTERLOCK_ZONE_ID      16  /* bytes; random per memory */
 #define NGX_HTTP_INTERLOCK_RING         32  /* refusals that are shown */
 #define NGX_HTTP_INTERLOCK_ADDR_MAX     46  /* an address as text, no port */
@@ -124,6 +125,8 @@ typedef struct {
     ngx_http_interlock_zone_sh_t   *sh;
     ngx_slab_pool_t                *shpool;
     ngx_shm_zone_t                 *shm_zone;
+    ngx_atomic_t                   *answered;   /* alone: the last number;
+                                                 * of ..._edge.c's memory */
     ngx_log_t                      *log;
     time_t                          done;       /* seconds */
     ngx_msec_t                      in_flight;
@@ -226,9 +229,6 @@ void ngx_http_interlock_zone_stat(ngx_http_interlock_zone_t *zone,
  * that a request is.  No lock.
  */
 uint64_t ngx_http_interlock_zone_number(ngx_http_interlock_zone_t *zone);
-
-/* The last such number, 0 if there is none yet.  No lock. */
-uint64_t ngx_http_interlock_zone_answered(ngx_http_interlock_zone_t *zone);
 
 /* NGX_HTTP_INTERLOCK_ZONE_ID random bytes that name this memory: numbers are
  * of one memory only.  They never change while it lives; no lock. */

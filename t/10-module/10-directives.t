@@ -82,6 +82,12 @@ bad('zone: two of them', 'interlock_zone zone=z:1m zone=y:1m;', '',
     qr/duplicate parameter "zone=y:1m" in "interlock_zone"/);
 bad('zone: twice', "$ZONE interlock_zone zone=z:1m;", '',
     qr/duplicate zone "z" in "interlock_zone"/);
+good('zones: as many as there may be', join(' ', map
+    { "interlock_zone zone=z$_:32k;" } 1 .. 32), '');
+bad('zones: one more', join(' ', map { "interlock_zone zone=z$_:32k;" }
+    1 .. 33), '', qr/too many zones in "interlock_zone" with "z33": at most 32/);
+bad('interlock: no name of a zone', $ZONE, 'interlock zone=interlock:edge;',
+    qr/invalid parameter "zone=interlock:edge" in "interlock"/);
 bad('zone: in a location', '', $ZONE,
     qr/"interlock_zone" directive is not allowed here/);
 good('zones: two', "$ZONE interlock_zone zone=y:1m;", '');

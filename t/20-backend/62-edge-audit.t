@@ -18,7 +18,16 @@ use Time::HiRes qw(time);
 use Interlock::Test;
 
 my $i = Interlock::Test->instance(conf => [ 'queue_max = 50' ],
-    nginx_server => <<'END');
+    nginx_http => 'interlock_zone zone=own:1m;', nginx_server => <<'END');
+        location = /in/own {
+            interlock zone=own;
+            interlock_tenant demo;
+            interlock_source own;
+            interlock_kind press;
+            interlock_idempotency_key $http_idempotency_key;
+            interlock_work_key own $arg_work;
+            fastcgi_pass interlockd;
+        }
         location = /in/press {
             interlock zone=interlock;
             interlock_tenant demo;
@@ -262,6 +271,74 @@ $i->wait_for(sub { my ($r, $m) = told();
     $r + $m == zone()->{answered_alone} + 1 }, 15,
     'rows and gap are what the zone counted');
 is((told())[1], $missing, 'none was lost by an orderly end');
+
+
+# --- a zone that is there no more ------------------------------------------
+
+sub own {
+    my ($key) = @_;
+    return $i->http(POST => "/in/own?work=$key", { token => 'submit',
+        body => '{}', headers => { 'Idempotency-Key' => $key } });
+}
+
+# all that was answered alone so far
+my $alone = do { my ($r, $m) = told(); $r + $m };
+
+sub settled {
+    my ($n, $what) = @_;
+    $alone += $n;
+    my $sum = eval { $i->wait_for(sub { my ($r, $m) = told();
+        $r + $m >= $alone && $r + $m }, 20, $what) };
+    is($sum // join('+', told()), $alone, $what);
+}
+
+is(own('o1')->{status}, 202, 'a zone of its own');
+kill 'STOP', $i->backend_pid;
+is(own('o1')->{headers}{'interlock-decision'}, 'duplicate',
+    'while interlockd hangs') for 1 .. 40;
+$i->local_conf('nginx-http' => "interlock_zone zone=own:2m;\n");
+$i->reload;
+kill 'CONT', $i->backend_pid;
+is(own('o2')->{status}, 202, 'the zone is another one');
+settled(40, 'what the one before had counted is on record or missing');
+own('o2') for 1 .. 3;
+settled(3, 'it counts from the beginning');
+
+$i->local_conf('nginx-http' => "interlock_zone zone=own:2m;\n"
+    . "interlock_zone zone=more:1m;\n");
+$i->reload;
+own('o2') for 1 .. 2;
+settled(2, 'goes on over a reload');
+
+
+# --- nginx is there no more ------------------------------------------------
+
+my $old = $i->nginx_pid;
+kill 'STOP', $i->pid('keeper.interlockd');
+kill 'KILL', $i->backend_pid;
+$i->wait_for(sub { $i->http(GET => '/livez')->{status} != 200 }, 10,
+    'interlockd is away');
+is(own('o2')->{headers}{'interlock-decision'}, 'duplicate',
+    'while interlockd is away') for 1 .. 20;
+kill 'TERM', $old;
+$i->wait_for(sub { my $new = eval { $i->nginx_pid };
+    $new && $new != $old && $i->http(GET => '/edge/status')->{status} == 200 },
+    20, 'another nginx');
+is(zone()->{answered_alone}, 0, 'which knows nothing');
+kill 'CONT', $i->pid('keeper.interlockd');
+$i->wait_for(sub { $i->http(GET => '/readyz')->{status} == 200 }, 15,
+    'interlockd is back');
+is(own('o3')->{status}, 202, 'a request');
+settled(20, 'tells how far the zones before had come');
+
+# and again, with nothing new
+$old = $i->nginx_pid;
+kill 'TERM', $old;
+$i->wait_for(sub { my $new = eval { $i->nginx_pid };
+    $new && $new != $old && $i->http(GET => '/edge/status')->{status} == 200 },
+    20, 'another nginx');
+own('o4') for 1 .. 2;
+settled(1, 'which is counted once');
 
 $i->check_sql;
 
