@@ -84,6 +84,7 @@ typedef struct {
     il_verify_pk_t    pk;
     il_str_t          came;         /* the body, before it was inflated */
     il_list_t         memory;       /* freed when the command ends */
+    il_buf_t          form;         /* what is wrong with a header */
 } il_verify_ctx_t;
 
 
@@ -305,6 +306,34 @@ il_verify_fits(const il_sig_conf_t *conf, const il_sig_request_t *req)
 }
 
 
+/* Which header it is, as a hint; or another one. */
+static const char *
+il_verify_which(const il_sig_conf_t *conf, const il_sig_request_t *req,
+    const char *otherwise)
+{
+    il_buf_t  *b;
+
+    b = &((il_verify_ctx_t *) req->ctx)->form;
+    b->len = 0;
+
+    if (!il_verify_form(conf, req, b)) {
+        if (otherwise != NULL) {
+            return otherwise;
+        }
+
+        il_verify_form_all(conf, b);
+    }
+
+    if (b->len == 0) {
+        return NULL;
+    }
+
+    il_buf_add(b, "", 1);
+
+    return b->data;
+}
+
+
 static const char *
 il_verify_advice(const il_sig_conf_t *conf, const il_sig_request_t *req,
     il_sig_why_e why)
@@ -323,10 +352,15 @@ il_verify_advice(const il_sig_conf_t *conf, const il_sig_request_t *req,
                  " signed (or the URL, for schemes that sign it)";
 
     case IL_SIG_WHY_NO_HEADER:
-        return "was it given with --header 'Name: value'?";
+        return il_verify_which(conf, req, "was it given with --header"
+                               " 'Name: value'?");
+
+    case IL_SIG_WHY_MALFORMED:
+        return il_verify_which(conf, req, NULL);
 
     case IL_SIG_WHY_REPEATED_HEADER:
-        return "the edge refuses two of them: a proxy may have added one";
+        return il_verify_which(conf, req, "the edge refuses two of them: a"
+                               " proxy may have added one");
 
     case IL_SIG_WHY_TOO_OLD:
     case IL_SIG_WHY_IN_FUTURE:
@@ -487,7 +521,13 @@ il_verify_tell(const il_verify_opts_t *o, const il_sig_conf_t *conf,
         advice = (sig == IL_SIG_TIMESTAMP)
                  ? il_verify_advice(conf, req, IL_SIG_WHY_TOO_OLD)
                  : mismatch
-                 ? il_verify_advice(conf, req, IL_SIG_WHY_MISMATCH) : NULL;
+                 ? il_verify_advice(conf, req, IL_SIG_WHY_MISMATCH)
+                 : sig == IL_SIG_INVALID
+                 ? il_verify_which(conf, req, "") : NULL;
+
+        if (advice != NULL && advice[0] == '\0') {
+            advice = NULL;
+        }
 
     } else {
         sig = il_sig_verify(conf, req, &why);
@@ -551,6 +591,7 @@ il_verify(void *opts, const il_args_t *args)
     il_sig_conf_wipe(&conf);
     il_pk_key_free(ctx.pk.key);
     il_names_free(&ctx.memory);
+    il_buf_free(&ctx.form);
     il_buf_free(&inflated);
     il_buf_free(&body);
 

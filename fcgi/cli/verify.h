@@ -38,6 +38,16 @@ int il_verify_fits(const il_sig_conf_t *conf, const il_sig_request_t *req);
 const char *il_verify_hint(const il_sig_conf_t *conf,
     const il_sig_request_t *req, il_str_t came);
 
+/* 1, and in b which header of the request is missing, there twice or not of
+ * the form that its scheme has, and which form that is; or 0.  No value is
+ * said, it may be the secret. */
+int il_verify_form(const il_sig_conf_t *conf, const il_sig_request_t *req,
+    il_buf_t *b) IL_MUST_CHECK;
+
+/* Adds the forms of those headers of the scheme that il_verify_form does not
+ * look into. */
+void il_verify_form_all(const il_sig_conf_t *conf, il_buf_t *b);
+
 /* Inflates gzip data to out, which is replaced.  0, or -1 (not one piece of
  * gzip, or more than IL_VERIFY_BODY_MAX). */
 int il_verify_gunzip(il_str_t in, il_buf_t *out) IL_MUST_CHECK;

@@ -257,6 +257,83 @@ for my $scheme (sort keys %schemes) {
         'a body without a signature');
 }
 
+# Which header is not as it should be, and how it should be; for each scheme the
+# last header is left out, and then is one that says nothing
+
+{
+    my %form = (
+        slack => 'X-Slack-Signature must be "v0=" and 64 hex digits',
+        zoom => 'x-zm-signature must be "v0=" and 64 hex digits',
+        shopify => 'X-Shopify-Hmac-Sha256 (or Shopify-Hmac-Sha256) must be'
+            . ' base64 of 32 bytes, 44 characters',
+        meta => 'X-Hub-Signature-256 must be "sha256=" and 64 hex digits',
+        intercom => 'X-Hub-Signature must be "sha1=" and 40 hex digits',
+        linear => 'Linear-Signature must be 64 hex digits',
+        x => 'x-twitter-webhooks-signature must be "sha256=" and base64 of 32'
+            . ' bytes',
+        square => 'x-square-hmacsha256-signature must be base64 of 32 bytes',
+        hubspot => 'X-HubSpot-Signature-v3 must be base64 of 32 bytes',
+        twilio => 'X-Twilio-Signature must be base64 of 20 bytes, 28',
+        paddle => 'Paddle-Signature must be "ts=" and Unix seconds',
+        discord => 'X-Signature-Ed25519 must be 128 hex digits',
+        gitlab => 'X-Gitlab-Token must be the secret',
+    );
+
+    for my $scheme (sort grep { !/^(?:adyen|mailgun)$/ } keys %request) {
+        my ($secret, $body, @args) = @{ $request{$scheme} };
+        my ($name) = ($form{$scheme} // 'no form') =~ /^(\S+)/;
+        my ($at) = grep { $args[$_] =~ /^\Q$name\E:/i } 0 .. $#args;
+        ok(defined $at, "$scheme has its header") or next;
+        my $is = quotemeta($form{$scheme});
+        invalid(verify($secret, $body, @args[ 0 .. $at - 2 ],
+            @args[ $at + 1 .. $#args ]), qr/header is missing\nhint: $is.*: it is missing/,
+            "$scheme, no header");
+        invalid(verify($secret, $body, @args, '--header', $args[$at]),
+            qr/more than once\nhint: $is.*: it is there more than once/,
+            "$scheme, two headers");
+        # (a list, and the secret, are looked into by the scheme alone)
+        $args[$at] = "$name: xyz";
+        invalid(verify($secret, $body, @args),
+            $scheme eq 'gitlab' ? qr/no secret fits/
+            : qr/malformed\nhint: $is/, "$scheme, another form");
+    }
+
+    for ([ 'sha256=' . 'z' x 64, 'has another character' ],
+        [ '7' x 64, 'does not begin with that' ],
+        [ 'sha256=' . '7' x 63, 'is of another length' ],
+        [ '', 'does not begin with that' ])
+    {
+        invalid(verify(@gh, '--scheme', 'github', '--header',
+            "X-Hub-Signature-256: $_->[0]"), qr/hint: X-Hub-Signature-256 must be "sha256=" and 64 hex digits: it $_->[1]/,
+            "\"$_->[0]\"");
+    }
+
+    my ($secret, $body, @args) = @{ $request{slack} };
+    s/(Timestamp: )\d+/${1}12:00/i for @args;
+    invalid(verify($secret, $body, @args), qr/hint: X-Slack-Request-Timestamp must be a time in Unix seconds: it is not a number/,
+        'a time of another form');
+    my @own = ('--scheme', 'hmac', 'header=X-Sig', 'prefix=s=',
+        'algorithm=sha512', 'encoding=base64', '--header');
+    invalid(verify('s', '{}', @own, 'X-Sig: AAAA'),
+        qr/hint: x-sig must be "s=" and base64 of 64 bytes, 88 characters: it does not begin/,
+        'a header of our own');
+    invalid(verify('s', '{}', @own, "X-Sig: s=AAAA"), qr/another length/,
+        'of our own, too short');
+    invalid(verify('topsecret', '{}', '--scheme', 'token', 'header=X-Key',
+        'prefix=Key ', '--header', 'X-Key: topsecret'),
+        qr/hint: x-key must be "Key " and the secret: it does not begin with that/,
+        'a token without its prefix');
+    invalid(verify(@sw, '--scheme', 'standard', '--at', 1614265330, @std[ 2 .. 5 ],
+        '--header', 'webhook-signature: g0hM9SsE+OTPJTGt'),
+        qr/malformed\nhint: .*webhook-signature \(or svix-signature\) must be "v1," and base64/,
+        'a list without its version');
+    invalid(verify('MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/'
+        . '7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g==',
+        '[]', '--scheme', 'sendgrid'),
+        qr/hint: X-Twilio-Email-Event-Webhook-Signature must be base64 of an ECDSA/,
+        'one that interlockd verifies');
+}
+
 # compressed bodies: some sign what they inflate to, some the bytes
 
 {
