@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
-# The README's three things to try, run as they stand: the shell blocks are
-# taken from the README and only the instance's place and port are its own.
+# The README's three things to try, and its schedule, run as they stand: the
+# shell blocks are taken from the README and only the instance's place and port
+# are its own.
 
 use strict;
 use warnings;
@@ -17,7 +18,7 @@ my $top = abs_path("$FindBin::Bin/../..");
 
 open my $fh, '<', "$top/README.md" or die "README.md: $!";
 my @blocks = do { local $/; <$fh> } =~ /^```sh\n(.*?)^```$/msg;
-is(scalar @blocks, 3, 'the README has three things to try');
+is(scalar @blocks, 4, 'the README has three things to try, and a schedule');
 
 my $i = Interlock::Test->instance;
 my $dir = $i->dir;
@@ -98,6 +99,34 @@ like(Interlock::Test::slurp("$dir/mail/out"), qr/\AMessage-ID: <\S+>\nTo: ann.*T
     '... with a Message-ID, once');
 is($i->psql("select string_agg(name || ' ' || state, ',')"
     . ' from interlock.effects'), 'receipt confirmed', '... and is on record');
+
+# A schedule that fires, one of its jobs fails and runs again.
+
+($out, $code) = try($blocks[3]);
+is($code, 0, 'the schedule: exit 0');
+my $day = qr/^\d{4}-\d\d-\d\d\s+/m;
+like($out, qr/$day(?:north|south) admitted /, 'its slot is shown when it fires');
+like($out, qr/^\S{36} naps \d{4}\S+ (?:north|south) \S+ open its job is failed/m,
+    'what failed is a gap');
+like($out, qr/^succeeded +1\nfailed +1\nmissing +0\n/m, 'the impact');
+like($out, qr/^impact_id .*^admitted +1$/ms, 'one runs again');
+is(scalar(() = $out =~ /$day(?:north|south) run .* true -$/mg), 2,
+    'and in the end both slots are shown as run');
+is($i->psql("select string_agg(subject || ' ' || state, ', ' order by subject)"
+    . " from interlock.slots where schedule = 'naps'"), 'north run, south run',
+    'so that all is done');
+is($i->psql("select string_agg(state, ' ') from interlock.gaps"), 'closed',
+    'and the gap is closed');
+is($i->psql("select requested_by || ' ' || reason from interlock.actions"
+    . " where what = 'schedule_rerun'") =~ s/^\S+ //r, 'the CRM is back',
+    'who wanted it and why is on record');
+
+my ($sample) = do { local (@ARGV, $/) = "$top/README.md"; <> =~
+    /^((?:    build\S+ [^\n]* daily-sales-9am [^\n]*\n)+)/m };
+($out, $code) = try($sample);
+is($code, 0, 'the sample is run for one date') or diag $out;
+like($out, qr/^admitted +3$/m, 'for its three subjects');
+like($out, qr/^active +3$/m, 'the impact shows them');
 
 $i->check_sql;
 
