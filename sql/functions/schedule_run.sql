@@ -382,6 +382,7 @@ declare
     v_all   int := 0;
     v_many  text := 'these are more than 100000 works; take a smaller range, '
                     'or some "subjects"';
+    v_alone  boolean;
     v_to    timestamptz := (
         select s.scanned_to from interlock.schedules s
         where s.tenant = v.tenant and s.name = v.name);
@@ -403,14 +404,23 @@ begin
     end if;
 
     while d <= p_to and v_all <= 100000 loop
+        v_alone := interlock.slots_alone(v, d);
         with w as materialized (
-            select x.*, row_number() over () as i, p_what = 'backfill'
-                and k.published_revision is not null
-                and interlock.date_done(v, d, x.slot_at, x.subject,
-                    x.work_key) as done
+            select x.*, row_number() over () as i,
+                p_what = 'backfill' and k.done and case
+                    when coalesce(v_alone, count(*) over (
+                        partition by x.work_key) = 1) and not k.other
+                    then true
+                    else interlock.date_done(v, d, x.slot_at, x.subject,
+                                             x.work_key) end as done
             from interlock.date_works(v, d, p_subjects, 100001 - v_all) x
             left join lateral (
-                select y.published_revision from interlock.works y
+                select y.published_revision is not null as done, exists (
+                    select from interlock.slots z
+                    where z.tenant = v.tenant and z.work_key = x.work_key
+                        and z.schedule = v.name and z.slot_at <> x.slot_at)
+                    as other
+                from interlock.works y
                 where y.tenant = v.tenant and y.work_key = x.work_key
                 limit 1) k on p_what = 'backfill'
             where p_what <> 'backfill' or x.slot_at <= v_to),
@@ -419,7 +429,7 @@ begin
                 business_date, slot_at, subject, work_key, again)
             select v.tenant, p_id, v_n + row_number() over (order by w.i), d,
                 w.slot_at, w.subject, w.work_key, false
-            from w where not w.done)
+            from w where w.done is not true)
         select count(*) as n, count(*) filter (where w.done) as done into r
         from w;
         v_n := v_n + r.n - r.done;
@@ -443,6 +453,25 @@ begin
         detail = (p_detail::jsonb || jsonb_build_object('done', v_done))::json
     where x.tenant = v.tenant and x.id = p_id;
     return null;
+end
+$$;
+
+-- slots_alone(v, date): has each slot of a date a work key that no other slot
+-- of the schedule has (slot_alone)?  Null: it has, unless another one of the
+-- same date has it.
+create or replace function interlock.slots_alone(
+    v interlock.schedule_versions, p_date date)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+begin
+    return case
+        when strpos(v.work_key, '{slot}') > 0 then true
+        when strpos(v.work_key, '{date}') = 0 then false
+        when interlock.slots_timed(v) then null
+        else interlock.slot_alone(v, (interlock.date_slots(v, p_date))[1])
+        end;
 end
 $$;
 
@@ -485,6 +514,8 @@ revoke all on function interlock.plan_begun(interlock.schedule_plans)
     from public;
 revoke all on function interlock.plan_make(interlock.schedule_versions, text,
     uuid, json, date, date, text[], text, text, bigint, text) from public;
+revoke all on function interlock.slots_alone(interlock.schedule_versions,
+    date) from public;
 revoke all on function interlock.plan_noted(int, uuid, text, text, bigint,
     text) from public;
 revoke all on function interlock.schedule_run(int, text, date, text[], text,

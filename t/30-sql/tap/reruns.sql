@@ -476,6 +476,31 @@ select t.schedule('r', '{"grace":60}');
 select is((pg_temp.run('2026-06-10', '{a}', 61)).doc ->> 'admitted', '1',
     'that is done is answered again');
 
+-- What is done is left out: where the work key is a slot's own, by its result;
+-- else only if that is of this very date.
+select t.kind('done', '{"overlap":"skip"}');
+select t.schedule('own', '{"cron":"0 9,21 * * *","zone":"UTC","kind":"done",'
+    '"work_key":"own:{date}:{time}"}');
+select t.schedule('both', '{"cron":"0 9,21 * * *","zone":"UTC","kind":"done",'
+    '"work_key":"both:{date}","payload":{"at":"{time}"}}');
+select t.schedule('one', '{"cron":"0 9 * * *","zone":"UTC","kind":"done",'
+    '"work_key":"one:{date}"}');
+select t.schedule('any', '{"cron":"0 9 * * *","zone":"UTC","kind":"done",'
+    '"work_key":"any:x"}');
+create function pg_temp.do_work(p_key text) returns void language sql as $$
+    select t.submit('done', p_key);
+    select t.take('w', 'done');
+    select t.finish('w', 'complete');
+$$;
+select pg_temp.do_work(k) from unnest(array['own:2026-06-02:0900',
+    'both:2026-06-02', 'one:2026-06-02', 'any:x']) k;
+select results_eq($$select s, doc::json ->> 'done', doc::json ->> 'count'
+    from unnest(array['own', 'both', 'one', 'any']) s
+    cross join lateral interlock.schedule_backfill_plan(t.demo(), s,
+        '2026-06-01', '2026-06-03', null, null, null, 7, 'op')$$,
+    $$values ('own', '1', '5'), ('both', '0', '6'), ('one', '1', '2'),
+        ('any', '0', '3')$$, 'what is done is no part of a plan');
+
 -- Long ranges are counted before they are written down.
 select t.schedule('r', '{"cron":"* * * * *","work_key":"r:{subject}:{slot}"}');
 create function pg_temp.long(p_years int) returns text language sql as $$
