@@ -20,6 +20,8 @@
 #include "ngx_http_interlock_effect.h"
 
 
+static ngx_http_interlock_ctx_t *ngx_http_interlock_own_ctx(
+    ngx_http_request_t *r);
 static ngx_int_t ngx_http_interlock_key_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_interlock_fp_variable(ngx_http_request_t *r,
@@ -40,35 +42,47 @@ static ngx_int_t ngx_http_interlock_call_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 
 
+/* What a request is known as is that of the main request, never of a copy of
+ * it or a question about it: a subrequest has none of it, and so is asked anew. */
+
 static ngx_http_variable_t  ngx_http_interlock_vars[] = {
 
     { ngx_string("interlock_tenant"), NULL, ngx_http_interlock_key_variable,
-      offsetof(ngx_http_interlock_ctx_t, tenant), 0, 0 },
+      offsetof(ngx_http_interlock_ctx_t, tenant),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("interlock_source"), NULL, ngx_http_interlock_key_variable,
-      offsetof(ngx_http_interlock_ctx_t, source), 0, 0 },
+      offsetof(ngx_http_interlock_ctx_t, source),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("interlock_kind"), NULL, ngx_http_interlock_key_variable,
-      offsetof(ngx_http_interlock_ctx_t, kind), 0, 0 },
+      offsetof(ngx_http_interlock_ctx_t, kind),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("interlock_work_key"), NULL, ngx_http_interlock_key_variable,
-      offsetof(ngx_http_interlock_ctx_t, work_key), 0, 0 },
+      offsetof(ngx_http_interlock_ctx_t, work_key),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("interlock_idempotency_key"), NULL,
       ngx_http_interlock_key_variable,
-      offsetof(ngx_http_interlock_ctx_t, idem), 0, 0 },
+      offsetof(ngx_http_interlock_ctx_t, idem),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("interlock_fingerprint"), NULL,
-      ngx_http_interlock_fp_variable, 0, 0, 0 },
+      ngx_http_interlock_fp_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("interlock_verified"), NULL,
-      ngx_http_interlock_verified_variable, 0, 0, 0 },
+      ngx_http_interlock_verified_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("interlock_mismatch"), NULL,
-      ngx_http_interlock_mismatch_variable, 0, 0, 0 },
+      ngx_http_interlock_mismatch_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("interlock_secret_header"), NULL,
-      ngx_http_interlock_secret_header_variable, 0, 0, 0 },
+      ngx_http_interlock_secret_header_variable, 0,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("interlock_split"), NULL,
       ngx_http_interlock_split_variable, 0, 0, 0 },
@@ -204,13 +218,20 @@ ngx_http_interlock_set_value(ngx_http_variable_value_t *v, ngx_str_t *value,
 }
 
 
+static ngx_http_interlock_ctx_t *
+ngx_http_interlock_own_ctx(ngx_http_request_t *r)
+{
+    return (r == r->main) ? ngx_http_interlock_get_ctx(r) : NULL;
+}
+
+
 static ngx_int_t
 ngx_http_interlock_key_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     ngx_http_interlock_ctx_t  *ctx;
 
-    ctx = ngx_http_interlock_get_ctx(r);
+    ctx = ngx_http_interlock_own_ctx(r);
 
     if (ctx == NULL || !ctx->body_ready) {
         ngx_http_interlock_set_value(v, NULL, 0);
@@ -230,7 +251,7 @@ ngx_http_interlock_fp_variable(ngx_http_request_t *r,
     ngx_str_t                  value;
     ngx_http_interlock_ctx_t  *ctx;
 
-    ctx = ngx_http_interlock_get_ctx(r);
+    ctx = ngx_http_interlock_own_ctx(r);
 
     if (ctx == NULL || !ctx->keyed) {
         ngx_http_interlock_set_value(v, NULL, 0);
@@ -256,7 +277,7 @@ ngx_http_interlock_verified_variable(ngx_http_request_t *r,
 {
     ngx_http_interlock_ctx_t  *ctx;
 
-    ctx = ngx_http_interlock_get_ctx(r);
+    ctx = ngx_http_interlock_own_ctx(r);
 
     if (ctx == NULL || !ctx->verified) {
         ngx_http_interlock_set_value(v, NULL, ctx && ctx->keyed);
@@ -279,7 +300,7 @@ ngx_http_interlock_secret_header_variable(ngx_http_request_t *r,
     ngx_str_t                  value;
     ngx_http_interlock_ctx_t  *ctx;
 
-    ctx = ngx_http_interlock_get_ctx(r);
+    ctx = ngx_http_interlock_own_ctx(r);
 
     if (ctx == NULL || !ctx->verified
         || !il_sig_scheme_sends_secret(ctx->lcf->verify->sig.scheme))
@@ -304,7 +325,7 @@ ngx_http_interlock_mismatch_variable(ngx_http_request_t *r,
     ngx_str_t                  value;
     ngx_http_interlock_ctx_t  *ctx;
 
-    ctx = ngx_http_interlock_get_ctx(r);
+    ctx = ngx_http_interlock_own_ctx(r);
 
     if (ctx == NULL || !ctx->keyed) {
         ngx_http_interlock_set_value(v, NULL, 0);

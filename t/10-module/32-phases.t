@@ -97,6 +97,12 @@ for my $body ('{}', 'z' x 1500, $big) {
         && $_->{length} == $size } $t->seen;
     is($copy->{digest}, Digest::SHA::sha256_hex($body), 'mirror: the body')
         if $copy;
+    my $mirrored = sub { grep { $_->{params}{REQUEST_URI} eq '/mirror'
+        && $_->{length} == $size } $t->seen };
+    $t->wait_for(sub { $mirrored->() == 2 }, 10, "a copy");
+    is(join(' ', sort map { $_->{params}{INTERLOCK_IDEMPOTENCY_KEY} || '-' }
+        $mirrored->()), "- /mirror$size",
+        "mirror, $size bytes: the copy has no key");
 }
 
 # before us, nothing is read and nothing remembered

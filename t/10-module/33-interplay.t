@@ -212,6 +212,10 @@ is(runs('@twice'), 0, 'the second gate in a row counts no request of its own');
     is($t->github('/copies', 'copies', $big)->{status}, 202, 'mirror: taken');
     $t->wait_seen(2);
     is($_->{digest}, sha256_hex($big), 'mirror: the body') for $t->seen;
+    for my $p (qw(TENANT SOURCE KIND IDEMPOTENCY_KEY VERIFIED)) {
+        is(scalar(grep { length $_->{params}{"INTERLOCK_$p"} } $t->seen), 1,
+            "mirror: INTERLOCK_$p is of one of them");
+    }
     is(replayed($t->github('/copies', 'copies', $big)), 'true',
         'mirror: again');
     is(runs('/in'), $before, 'subrequests: the gate decides for none');
