@@ -20,7 +20,7 @@ my @sql = glob 'sql/*.sql sql/*/*.sql';
 my @shell = ('configure', '.ci/run', glob 't/run t/sanitize t/fuzz/run'
     . ' fcgi/etc/instance fcgi/etc/instance.d/*.sh fcgi/etc/bring'
     . ' fcgi/etc/build-module fcgi/etc/samples/*/worker');
-my @perl = glob 't/*/*.t t/lib/*/*.pm';
+my @perl = glob 't/*/*.t t/*/*.pm t/*/*/*.pm';
 @c = grep { -e } @c;
 @shell = grep { -e } @shell;
 cmp_ok(scalar @c, '>', 20, scalar(@c) . ' C files');

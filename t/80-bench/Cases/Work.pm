@@ -285,6 +285,8 @@ sub beside {
 }
 
 sub cases {
+    my $many = $million;
+    1 while $many =~ s/^(\d+)(\d{3})(?!\d)/$1,$2/;
     my $rows = [
         { of => 'p50_ms', to => '1,000 queued', most => 1.3 },
         { of => 'db_us', to => '1,000 queued' },
@@ -329,7 +331,7 @@ sub cases {
         ],
     }, {
         name => 'claim-cost',
-        title => 'a claim, 1,000,000 queued',
+        title => "a claim, $many queued",
         sides => [
             '1,000 queued' => claims([ 'bench-small' ],
                 queue_of('bench-small', 1000)),
@@ -339,7 +341,7 @@ sub cases {
         rows => $rows,
     }, {
         name => 'claim-blocked',
-        title => 'a claim, 1,000,000 behind one full limit',
+        title => "a claim, $many behind one full limit",
         sides => [
             '1,000 queued' => claims([ 'bench-few' ],
                 queue_of('bench-few', 1000)),
@@ -349,7 +351,8 @@ sub cases {
         rows => $rows,
     }, {
         name => 'snapshot',
-        title => 'the queue beside an open snapshot, 60 s',
+        title => 'the queue beside an open snapshot, '
+            . ($ENV{BENCH_SNAPSHOT} || 60) . ' s',
         once => \&snapshot,
         rows => [ { of => 'rate', to => 'before', least => 0.8 } ],
     }, {
