@@ -65,7 +65,10 @@ il_alert_rules(const il_conf_t *conf, il_outrules_t *rules)
 }
 
 
-/* "whsec_…" of a file, decoded. */
+/* "whsec_…" of a file, decoded; bounds as for a secret that is given. */
+
+#define IL_ALERT_KEY_MIN  24
+#define IL_ALERT_KEY_MAX  64
 
 static int
 il_alert_secret_file(il_str_t name, uint8_t *key, size_t cap, size_t *len,
@@ -86,10 +89,11 @@ il_alert_secret_file(il_str_t name, uint8_t *key, size_t cap, size_t *len,
                              il_str(text + sizeof(prefix) - 1,
                                     n - (sizeof(prefix) - 1)),
                              IL_B64_STD) != 0
-            || *len == 0))
+            || *len < IL_ALERT_KEY_MIN || *len > IL_ALERT_KEY_MAX))
     {
         (void) snprintf(why, why_cap, "the secret \"%.*s\" is not \"whsec_\" "
-                        "and base64", (int) name.len, name.data);
+                        "and base64 of %d to %d bytes", (int) name.len,
+                        name.data, IL_ALERT_KEY_MIN, IL_ALERT_KEY_MAX);
         rc = -1;
     }
 

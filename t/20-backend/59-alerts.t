@@ -38,9 +38,12 @@ my $SECRET = 'whsec_' . encode_base64($KEY, '');
 my $file = "$i->{dir}/alert-secrets/ops";
 Interlock::Test::spew($file, "$SECRET\n");
 my $short = "$i->{dir}/alert-secrets/short";
-Interlock::Test::spew($short, "whsec_\n");
-chmod 0600, $file, $short;
-chown +(stat "$i->{dir}/alert-secrets")[4], -1, $file, $short if $> == 0;
+my $empty = "$i->{dir}/alert-secrets/empty";
+Interlock::Test::spew($empty, "whsec_\n");
+Interlock::Test::spew($short, 'whsec_' . encode_base64('x' x 23, '') . "\n");
+chmod 0600, $file, $short, $empty;
+chown +(stat "$i->{dir}/alert-secrets")[4], -1, $file, $short, $empty
+    if $> == 0;
 
 sub call {
     my ($method, $path, $body, $token) = @_;
@@ -145,7 +148,8 @@ for ([ 'http://169.254.169.254/', $address ], [ 'http://127.0.0.2/', $address ],
 }
 for ([ { secret => 'plain' }, qr/"secret" must be "whsec_"/ ],
     [ { secret => '@nofile' }, qr/"secret": .*"nofile" cannot be read/ ],
-    [ { secret => '@short' }, qr/"secret": .*"short" is not "whsec_"/ ],
+    [ { secret => '@empty' }, qr/"secret": .*"empty" is not "whsec_"/ ],
+    [ { secret => '@short' }, qr/"secret": .*"short" is not .* 24 to 64 bytes/ ],
     [ { conditions => ['rain'] }, qr/"conditions" must be some of gap, / ],
     [ { schedules => ['nosuch'] }, qr/there is no schedule "nosuch"/ ],
     [ { name => 'ops' }, qr/"name" must be the name in the path/ ],
