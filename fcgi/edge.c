@@ -29,12 +29,16 @@
 #define IL_EDGE_ZONES   64             /* that are told of; the rest waits
                                           for a datagram of theirs */
 #define IL_EDGE_TICK    1000           /* ms */
+#define IL_EDGE_AGAIN   (12 * 3600 * 1000)     /* ms; a zone that counts no
+                                          further is there still */
 
 
 typedef struct {
     uint8_t   zone[IL_EDGE_ZONE_BYTES];
     int64_t   high;                    /* the greatest number heard of */
     int64_t   told;                    /* the greatest that was handed on */
+    int64_t   told_at;                 /* when, ms */
+    int       heard;                   /* of, since then */
 } il_edge_zone_t;
 
 
@@ -96,6 +100,8 @@ il_edge_zone(const uint8_t zone[IL_EDGE_ZONE_BYTES])
     memcpy(z->zone, zone, IL_EDGE_ZONE_BYTES);
     z->high = 0;
     z->told = 0;
+    z->told_at = 0;
+    z->heard = 0;
 
     return z;
 }
@@ -110,12 +116,15 @@ il_edge_heard(const uint8_t zone[IL_EDGE_ZONE_BYTES], int64_t seq, int told)
 
     z = il_edge_zone(zone);
 
+    z->heard = 1;
+
     if (seq > z->high) {
         z->high = seq;
     }
 
     if (told && seq > z->told) {
         z->told = seq;
+        z->told_at = il_now_ms();
     }
 
     (void) pthread_mutex_unlock(&il_edge.lock);
@@ -204,19 +213,23 @@ static void
 il_edge_tell(void)
 {
     size_t             i, n;
+    int64_t            now;
     il_item_t         *first;
     il_edge_zone_t    *z;
     il_edge_record_t  *rec;
 
     first = NULL;
     n = 0;
+    now = il_now_ms();
 
     (void) pthread_mutex_lock(&il_edge.lock);
 
     for (i = 0; i < il_edge.nzones; i++) {
         z = &il_edge.zones[i];
 
-        if (z->high == z->told) {
+        if (z->high == z->told
+            && (!z->heard || now - z->told_at < IL_EDGE_AGAIN))
+        {
             continue;
         }
 
@@ -230,6 +243,8 @@ il_edge_tell(void)
         n++;
 
         z->told = z->high;
+        z->told_at = now;
+        z->heard = 0;
     }
 
     (void) pthread_mutex_unlock(&il_edge.lock);

@@ -210,6 +210,13 @@ begin
         select * into strict z from interlock.edge_zones x
         where x.zone = r.zone;
 
+        -- Heard of again, if only to say that it is there still: all that
+        -- was under way came long ago.
+        if z.changed_at < p_now - interval '1 hour' then
+            z.missing := greatest(z.missing, z.high - z.received);
+            z.changed_at := p_now;
+        end if;
+
         z.received := z.received + r.n;
         z.marked := z.marked + (
             select count(*) from unnest(p_zone, p_seq, p_new)
@@ -236,8 +243,9 @@ begin
 end
 $$;
 
--- edge_zones_fold(now): zones that nobody has heard of for a week become one
--- row, so that there are few and the sums stay.
+-- edge_zones_fold(now): zones that nobody has heard of for a week (interlockd
+-- tells of those that are there twice a day, whether they count or not) become
+-- one row, so that there are few and the sums stay.
 create or replace function interlock.edge_zones_fold(p_now timestamptz)
 returns void
 language sql

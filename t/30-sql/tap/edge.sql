@@ -157,6 +157,22 @@ select is(t.told(),
     'edge_audit_received_total=13 edge_audit_missing_total=13',
     'its sums are not');
 
+-- One that counts no further is there still.
+select is(t.edge(3, null, null, null, null, null, seen => true, zone => 2),
+    'seen', 'a zone is there still');
+update interlock.edge_zones set changed_at = changed_at - interval '6 days'
+where zone = t.rid(9002);
+select is(t.edge(3, null, null, null, null, null, seen => true, zone => 2),
+    'seen', 'days later, too');
+select is(t.told(),
+    'edge_audit_received_total=13 edge_audit_missing_total=13',
+    'to hear of a zone again changes no sum');
+update interlock.edge_zones set changed_at = changed_at - interval '6 days'
+where zone = t.rid(9002);
+select interlock.edge_zones_fold(clock_timestamp());
+select is((select count(*)::int from interlock.edge_zones
+           where zone = t.rid(9002)), 1, 'and keeps its row');
+
 -- Several at once, in one call.
 select results_eq(
     $$select x.ord, x.outcome from a, interlock.edge_record(
@@ -181,7 +197,7 @@ select results_eq(
     $$values (1, 'recorded'), (2, 'recorded'), (3, 'recorded'), (4, 'seen')$$,
     'a duplicate before what it is a duplicate of, two zones, one that tells');
 select is(t.numbers(3), 'high 9 received 3 missing 0', 'of the third zone');
-select is(t.numbers(2), 'high 4 received 2 missing 0', 'of the second');
+select is(t.numbers(2), 'high 4 received 2 missing 2', 'of the second');
 
 select is_empty('select * from t.violations', 'nothing is violated');
 select * from finish();
