@@ -188,7 +188,7 @@ refused('no name', "$ok location / { interlock_effect kind=a; $pass }",
 refused('a bad kind', "$ok location / { interlock_effect name=a kind=A; $pass }",
     qr/invalid kind "A"/);
 refused('name twice', "$ok location / { interlock_effect name=a name=b; $pass }",
-    qr/invalid parameter "name=b"/);
+    qr/duplicate parameter "name=b"/);
 refused('no key in the file', "interlock_keys logs/error.log; interlock_effect_uri /e;",
     qr/holds no key/);
 refused('no keys in the directory', "interlock_keys logs;", qr/no \*\.pub/);
