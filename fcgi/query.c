@@ -75,11 +75,8 @@ il_query_part(il_req_t *r, il_str_t part, il_query_t *params, size_t n)
         return -1;
     }
 
-    /* whoever fills it from a variable that is empty does not mean all */
-
     if (value.len == 0) {
-        il_query_invalid(r, params[i].name, "is empty");
-        return -1;
+        return 0;
     }
 
     params[i].value = il_route_decode(r, value);

@@ -41,7 +41,8 @@ sub start {
         POSIX::setgid($gid) if $> == 0;
         POSIX::setuid($uid) if $> == 0;
         exec program(), '-c', $i->dir . '/interlockd.conf',
-            "--listen=$sock", "--log=$log", '--pid=', "--dsn=$dsn", @args
+            "--listen=$sock", "--log=$log", '--pid=', '--edge_socket=',
+            "--dsn=$dsn", @args
             or POSIX::_exit(127);
     }
     $i->wait_for(sub { -S $sock && eval { connection() } }, 10,
@@ -174,7 +175,8 @@ my $mode = (split ' ', (grep { /^VmRSS/ } split /\n/,
 ok($mode, 'it runs');
 my ($code, $out, $err) = Interlock::Test::run([ 'sh', '-c', 'exec "$@"', 'sh',
     program(), '-c', $i->dir . '/interlockd.conf',
-    "--listen=$sock", '--log=stderr', '--pid=' ], timeout => 10);
+    "--listen=$sock", '--log=stderr', '--pid=', '--edge_socket=' ],
+    timeout => 10);
 isnt($code, 0, 'another one cannot take its socket');
 like($err, qr/in use/, 'and says why');
 
