@@ -4,7 +4,7 @@
 -- (and its gap closes); what is not done after its grace time, or waits for
 -- approval, becomes a gap.  A gap that was approved and came to nothing within
 -- another grace time is open again.  Looks at most at limit slots, each at
--- its check_at: soon and then more seldom until its grace is over, and each
+-- its check_at: soon and then each 30 seconds until its grace is over, and each
 -- 20 seconds (later each minute) while it is a gap.
 -- Locks: rows of schedules (FOR NO KEY UPDATE SKIP LOCKED).
 -- Answers: a row a schedule that was looked at: how many gaps opened and
@@ -136,8 +136,9 @@ begin
         v_next := case when v_now - v_due > interval '10 minutes'
             then interval '1 minute' else interval '20 seconds' end;
     else
-        v_next := least(v_due - v_now, greatest(interval '15 seconds',
-                                                v_now - p_at));
+        -- Its work may be done any time, and is to be seen as done soon.
+        v_next := least(v_due - v_now, interval '30 seconds',
+                        greatest(interval '15 seconds', v_now - p_at));
     end if;
 
     update interlock.slots s set check_at = v_now + v_next

@@ -126,7 +126,8 @@ $$;
 
 -- plan_act(tenant, plan, limit): acts on the next works of a plan, at most
 -- limit of them.  What has no job yet is submitted like any request; what has
--- one runs again (work_again).
+-- one runs again (work_again).  A refusal that is not a work's own (its kind or
+-- the tenant has no room) is that of the rest, too, which then is not tried.
 -- Locks: the plan (FOR UPDATE), for a rerun its schedule's row (FOR NO KEY
 -- UPDATE), then as submit with p_wait, or the works of these items in key
 -- order, queue_looks, limit groups.
@@ -203,11 +204,13 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    v_go   interlock.schedule_plan_items[] := '{}';
-    v_ans  interlock.submit_answer[];
-    v_i    int := 0;
-    i      interlock.schedule_plan_items;
-    a      interlock.submit_answer;
+    v_go    interlock.schedule_plan_items[] := '{}';
+    v_ans   interlock.submit_answer[];
+    v_i     int := 0;
+    v_kind  text;
+    v_none  text[] := '{}';     -- kinds that have no room; '': nobody has
+    i       interlock.schedule_plan_items;
+    a       interlock.submit_answer;
 begin
     wake_kinds := '{}';
     ended_jobs := '{}';
@@ -242,6 +245,18 @@ begin
             a.job_id);
         wake_kinds := wake_kinds || coalesce(a.wake_kinds, '{}');
         ended_jobs := ended_jobs || a.ended_jobs;
+
+        if interlock.refused_for_all(a) then
+            v_kind := case when a.reason is distinct from 'tenant_full'
+                    and a.problem is distinct from 'source-paused'
+                then (interlock.schedule_version(p.tenant, p.schedule,
+                    coalesce(i.version, p.version))).kind else '' end;
+            if v_kind <> all (v_none) then
+                v_none := v_none || v_kind;
+                perform interlock.plan_rest(p, false, v_kind,
+                    coalesce(a.problem, a.outcome));
+            end if;
+        end if;
     end loop;
 
     wake_kinds := (select coalesce(array_agg(distinct x), '{}')
@@ -260,6 +275,8 @@ set enable_bitmapscan = off
 as $$
 declare
     v_groups  text[] := '{}';
+    v_kind    text;
+    v_none    text[] := '{}';   -- kinds that have no room
     i         interlock.schedule_plan_items;
     a         record;
 begin
@@ -280,10 +297,19 @@ begin
             continue;
         end if;
 
+        select w.kind into v_kind from interlock.works w
+        where w.tenant = p.tenant and w.work_key = i.work_key;
+        continue when v_kind = any (v_none);    -- plan_rest has told it
+
         select * into a from interlock.work_again(p.tenant, i.work_key, null,
             p.requested_by, p.reason, i.rerun_of);
         perform interlock.plan_outcome(i, coalesce(a.problem, 'accepted'),
                                        (a.job).id);
+        if a.problem in ('queue-full', 'kind-unknown') then
+            v_none := v_none || v_kind;
+            perform interlock.plan_rest(p, true, v_kind, a.problem);
+        end if;
+
         v_groups := v_groups || a.groups;
         if a.runnable and (a.job).kind <> all (wake_kinds) then
             wake_kinds := wake_kinds || (a.job).kind;
@@ -293,6 +319,44 @@ begin
     wake_kinds := interlock.groups_done(p.tenant, (
         select coalesce(array_agg(distinct x), '{}')
         from unnest(v_groups) x), wake_kinds);
+end
+$$;
+
+-- plan_rest(p, again, kind, outcome): tells the next works of a plan that
+-- nobody has seen to, of this sort and kind ('': any), what one of them was
+-- told: so many that a plan without room is soon at its end, and no call long.
+create or replace function interlock.plan_rest(
+    p interlock.schedule_plans, p_again boolean, p_kind text,
+    p_outcome text)
+returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+    update interlock.schedule_plan_items x
+    set outcome = p_outcome
+    from (select y.ctid as tid
+          from (select z.ctid, z.work_key, z.version
+                from interlock.schedule_plan_items z
+                where z.tenant = p.tenant and z.plan_id = p.id
+                    and z.outcome is null and z.again = p_again
+                order by z.n
+                limit 10000) y
+          where p_kind = case when p_kind = '' then ''
+              when p_again then (
+                  select w.kind from interlock.works w
+                  where w.tenant = p.tenant and w.work_key = y.work_key
+                  limit 1)
+              else (
+                  select v.kind from interlock.schedule_versions v
+                  where v.tenant = p.tenant and v.name = p.schedule
+                      and v.version = coalesce(y.version, p.version)
+                  limit 1) end) r
+    where x.ctid = r.tid;
 end
 $$;
 
@@ -485,6 +549,8 @@ revoke all on function interlock.plan_submit(interlock.schedule_plans,
     interlock.schedule_plan_items[]) from public;
 revoke all on function interlock.plan_again(interlock.schedule_plans,
     interlock.schedule_plan_items[]) from public;
+revoke all on function interlock.plan_rest(interlock.schedule_plans,
+    boolean, text, text) from public;
 revoke all on function interlock.work_done(int, text) from public;
 revoke all on function interlock.item_done(interlock.schedule_plans,
     interlock.schedule_plan_items) from public;

@@ -243,7 +243,10 @@ begin
         l.try_at := v_now + interlock.line_pause(p_lane, 0);
     else
         l.step := 1;
-        l.try_at := v_now + interlock.line_pause(p_lane, l.tries);
+        -- What only waits for another job of its key: that may end any time.
+        l.try_at := v_now + interlock.line_pause(p_lane,
+            case when p_reason in ('queue-full', 'work-active')
+            then least(l.tries, 5) else l.tries end);
         l.tries := least(l.tries + 1, 1000);
     end if;
 
@@ -257,7 +260,8 @@ end
 $$;
 
 -- line_pause(lane, tries): how long a line waits after a try in vain.  Room of
--- a kind may come at any time; a work key that is refused mostly stays so.
+-- a kind may come at any time; a work key that is refused mostly stays so, but
+-- for one that waits for another job's end (line_settle: 40 seconds at most).
 create or replace function interlock.line_pause(p_lane text, p_tries int)
 returns interval
 language sql volatile

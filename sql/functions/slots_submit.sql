@@ -42,6 +42,18 @@ begin
 end
 $$;
 
+-- refused_for_all(a): was a submission refused for what is no matter of its
+-- work: that its kind or the tenant has no room, or is not there, or paused?
+create or replace function interlock.refused_for_all(
+    a interlock.submit_answer)
+returns boolean
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce((a).reason in ('kind_full', 'tenant_full'), false)
+        or coalesce((a).problem in ('kind-unknown', 'source-paused'), false)
+$$;
+
 -- slot_answer(a, x): what slot x becomes of the answer to its submission.  A
 -- job that was there already, or has succeeded, is its work only if slot_owns
 -- says so; if not, the slot is skipped.  What there was no room for waits in a
@@ -71,9 +83,7 @@ begin
         state := 'waiting';
         reason := coalesce(a.problem, a.outcome);
         job_id := null;
-        lane := case when a.reason in ('kind_full', 'tenant_full')
-            or a.problem in ('kind-unknown', 'source-paused')
-            then '' else x.work_key end;
+        lane := case when interlock.refused_for_all(a) then '' else x.work_key end;
     end if;
 end
 $$;
@@ -263,6 +273,8 @@ $$;
 
 revoke all on function interlock.works_submit(int[], text, text[], text[],
     text[], text[], int[], timestamptz[], text[], text[]) from public;
+revoke all on function interlock.refused_for_all(interlock.submit_answer)
+    from public;
 revoke all on function interlock.slot_answer(interlock.submit_answer,
     interlock.slots) from public;
 revoke all on function interlock.slots_submit(interlock.slot_try[])

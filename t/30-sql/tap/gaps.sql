@@ -363,6 +363,17 @@ select is((select count(*) from interlock.schedule_slots(t.demo(), 'v',
     null)), 2::bigint, 'by business dates')
 from interlock.schedule_versions x where x.name = 'v';
 
+-- A job that runs for long, within its grace, is not looked at late.
+select t.plan_slots('z', 'day', t.cron_ago('90 minutes'), 'a',
+    ',"grace":18000');
+select t.behind('z', '100 minutes');
+select t.scan();
+select results_eq($$select * from pg_temp.gap_scan('z')$$,
+    'values (0, 0, 0)', 'it is not done yet');
+select ok((select check_at - clock_timestamp() between '10 s' and '30 s'
+    from interlock.slots where schedule = 'z' and state = 'admitted'),
+    'and is looked at again within half a minute');
+
 select is_empty('select * from t.violations', 'all is accounted for');
 
 select * from finish();

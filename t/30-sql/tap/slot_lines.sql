@@ -184,6 +184,14 @@ select is((select string_agg(subject || ' ' || state, ', '
     'keeps only its own slots waiting');
 select is((select string_agg(lane || ' ' || tries, ', ')
     from interlock.slot_lines), 'k:a 1', 'in a line of theirs');
+update interlock.slot_lines set tries = 20;
+select t.lines_due('k');
+select t.scan();
+select ok((select max(l.try_at - clock_timestamp()) between '20 s' and '60 s'
+        and max(l.tries) = 21 from interlock.slot_lines l),
+    'which is tried within a minute, however often it was in vain');
+select ok((select max(interlock.line_pause('k:a', 20)) > '3 minutes'
+    from generate_series(1, 9)), 'unlike one whose work cannot be taken');
 select interlock.job_cancel(t.demo(), t.rid(2), 'me', 'why', 1, 'op');
 select t.lines_due('k');
 select t.scan();
