@@ -314,7 +314,11 @@ for my $case (
     is($code, 0, 'crowd: the worker ends well');
     is(scalar(grep { job($_)->{status} eq 'succeeded' } @ids), 24,
         'crowd: 24 jobs done');
-    cmp_ok($peak, '<', 400_000, "crowd: at most $peak kB of memory");
+  SKIP: {
+        skip 'a sanitizer keeps what was freed', 1
+            if ($ENV{INTERLOCK_BUILD} // '') =~ /san\b/;
+        cmp_ok($peak, '<', 400_000, "crowd: at most $peak kB of memory");
+    }
     is_deeply([ marked('crowd') ], [], 'crowd: nothing outlives it');
 }
 
