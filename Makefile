@@ -165,6 +165,7 @@ ASAN = -fsanitize=address,undefined -fno-sanitize-recover=undefined
 TSAN = -fsanitize=thread
 sanitize:
 	@sh fcgi/etc/bring build test
+	$(AGAIN) all
 	$(AGAIN) all unit B=build-asan SAN='$(ASAN)'
 	$(AGAIN) build-tsan/interlockd B=build-tsan SAN='$(TSAN)'
 	@sh t/sanitize
