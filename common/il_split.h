@@ -17,7 +17,8 @@
 
 #pragma GCC visibility push(hidden)
 
-#define IL_SPLIT_MAX   1000        /* elements of one body */
+#define IL_SPLIT_MAX   10000       /* elements of one body: SendGrid sends up
+                                      to 768 kB of small ones at once */
 #define IL_SPLIT_HEAD  8           /* bytes before the first element */
 
 typedef struct {

@@ -266,7 +266,7 @@ ngx_http_interlock_split_array(ngx_http_interlock_ctx_t *ctx,
     for (*n = 0; il_json_next(*array, &pos, &name, &value); (*n)++) {
         if (*n == IL_SPLIT_MAX) {
             ngx_http_interlock_detail(detail,
-                "the body has more than 1000 elements");
+                "the body has more than 10000 elements");
             return IL_P_BODY_TOO_LARGE;
         }
     }

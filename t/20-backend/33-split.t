@@ -128,13 +128,13 @@ is($res->{headers}{'interlock-decision'}, 'skipped', 'with its decision');
     is(requests(), $n, 'nothing stored');
 }
 
-my $text = '[' . join(',', map { "{\"id\":\"m$_\"}" } 1 .. 1000) . ']';
+my $text = '[' . join(',', map { "{\"id\":\"m$_\"}" } 1 .. 4000) . ']';
 my $n = jobs();
-is(split_post($text)->{status}, 202, '1000 elements');
-is(jobs(), $n + 1000, 'are 1000 jobs');
+is(split_post($text)->{status}, 202, '4000 elements');
+is(jobs(), $n + 4000, 'are 4000 jobs');
 is(split_post($text)->{headers}{'idempotency-replayed'}, 'true',
     'sent again they are repeats');
-is(jobs(), $n + 1000, 'all of them');
+is(jobs(), $n + 4000, 'all of them');
 
 
 # --- one that can not be stored ----------------------------------------------
@@ -192,7 +192,7 @@ my @broken = (
     [ 'cut', length(list($one)) - 1, list($one) ],
     [ 'more than it says', undef, list($one) . $one ],
     [ 'less than it says', undef, 'ils1' . pack('N', 2) . $one ],
-    [ '1001 elements', undef, list(($one) x 1001) ],
+    [ '10001 elements', undef, list(($one) x 10_001) ],
     [ 'outside of the body', undef, list(element(1, 2, 'free', 'x', 'y')) ],
     [ 'far outside', undef, list(element(2**32 - 1, 2, 'free', 'x', 'y')) ],
     [ 'an empty element', undef, list(element(0, 0, 'free', 'x', 'y')) ],
