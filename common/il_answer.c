@@ -112,6 +112,23 @@ il_status_find(il_str_t name)
 }
 
 
+int
+il_status_final(il_status_e s)
+{
+    switch (s) {
+    case IL_S_SUCCEEDED:
+    case IL_S_FAILED:
+    case IL_S_CANCELED:
+    case IL_S_SUPERSEDED:
+    case IL_S_EXPIRED:
+        return 1;
+
+    default:
+        return 0;
+    }
+}
+
+
 il_str_t
 il_reason_name(il_reason_e r)
 {

@@ -43,6 +43,9 @@ il_status_e   il_status_find(il_str_t name);
 il_str_t      il_reason_name(il_reason_e r);
 il_reason_e   il_reason_find(il_str_t name);
 
+/* 1 if a job in this status is over: nothing but a person changes it. */
+int il_status_final(il_status_e s);
+
 /* The HTTP code of a decision: 202, 200, 429. */
 int il_decision_code(il_decision_e d);
 

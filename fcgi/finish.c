@@ -286,25 +286,6 @@ il_finish_hint(il_req_t *r, const il_db_result_t *res, size_t row)
 }
 
 
-/* Is the job over, or does it still wait for something? */
-
-static int
-il_finish_over(il_str_t status)
-{
-    switch (il_status_find(status)) {
-    case IL_S_SUCCEEDED:
-    case IL_S_FAILED:
-    case IL_S_CANCELED:
-    case IL_S_SUPERSEDED:
-    case IL_S_EXPIRED:
-        return 1;
-
-    default:
-        return 0;
-    }
-}
-
-
 static void
 il_finish_answer(il_req_t *r, const il_db_result_t *res, size_t row)
 {
@@ -335,7 +316,7 @@ il_finish_answer(il_req_t *r, const il_db_result_t *res, size_t row)
     il_buf_puts(b, ",\"work_key\":");
     il_buf_json(b, key);
 
-    if (il_finish_over(status)) {
+    if (il_status_final(il_status_find(status))) {
         il_hold_ended(r, key, job);
     }
 

@@ -76,24 +76,6 @@ const il_cmd_t  il_cmd_show = {
 };
 
 
-static int
-il_job_final(const char *status)
-{
-    switch (il_status_find(il_cstr(status))) {
-
-    case IL_S_SUCCEEDED:
-    case IL_S_FAILED:
-    case IL_S_CANCELED:
-    case IL_S_SUPERSEDED:
-    case IL_S_EXPIRED:
-        return 1;
-
-    default:
-        return 0;
-    }
-}
-
-
 static void
 il_job_print(const il_http_t *h, int json)
 {
@@ -117,7 +99,7 @@ il_job_worth_retry(const il_http_t *h)
 int
 il_job_wait(il_http_t *h, const char *id, int64_t seconds, int json)
 {
-    int            rc;
+    int            rc, final;
     char           path[64], prefer[32], *status;
     int64_t        deadline, left;
     il_backoff_t   backoff;
@@ -160,7 +142,9 @@ il_job_wait(il_http_t *h, const char *id, int64_t seconds, int json)
             return EX_PROTOCOL;
         }
 
-        if (il_job_final(status) || il_boottime_ms() >= deadline) {
+        final = il_status_final(il_status_find(il_cstr(status)));
+
+        if (final || il_boottime_ms() >= deadline) {
             break;
         }
 
@@ -175,7 +159,7 @@ il_job_wait(il_http_t *h, const char *id, int64_t seconds, int json)
     il_job_print(h, json);
 
     if (seconds > 0) {
-        if (!il_job_final(status)) {
+        if (!final) {
             rc = EX_TEMPFAIL;
 
         } else if (strcmp(status, "succeeded") != 0) {

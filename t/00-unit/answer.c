@@ -357,6 +357,13 @@ names_of_enums(void **state)
 
     assert_int_equal(il_decision_find(il_lit("")), IL_D_NONE);
     assert_int_equal(il_status_find(il_lit("-")), IL_S_NONE);
+
+    for (i = 0; i < IL_S_MAX; i++) {
+        assert_int_equal(il_status_final((il_status_e) i),
+                         i == IL_S_SUCCEEDED || i == IL_S_FAILED
+                         || i == IL_S_CANCELED || i == IL_S_SUPERSEDED
+                         || i == IL_S_EXPIRED);
+    }
     assert_int_equal(il_reason_find(il_lit("same_wor")), IL_R_NONE);
     assert_int_equal(il_decision_name((il_decision_e) 99).len, 0);
     assert_int_equal(il_status_name(IL_S_MAX).len, 0);
