@@ -31,8 +31,6 @@ static ngx_int_t ngx_http_interlock_edge_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_http_interlock_ctx_t *ngx_http_interlock_alone_ctx(
     ngx_http_request_t *r, ngx_http_variable_value_t *v);
-static void ngx_http_interlock_audit_value(ngx_http_variable_value_t *v,
-    u_char *data, size_t len);
 
 
 static ngx_http_variable_t  ngx_http_interlock_audit_vars[] = {
@@ -86,27 +84,17 @@ ngx_http_interlock_alone_ctx(ngx_http_request_t *r,
 }
 
 
-static void
-ngx_http_interlock_audit_value(ngx_http_variable_value_t *v, u_char *data,
-    size_t len)
-{
-    ngx_str_t  value;
-
-    value.data = data;
-    value.len = len;
-
-    ngx_http_interlock_set_value(v, &value, 1);
-}
-
-
 /* 1 for a request that is to be told of */
 
 static ngx_int_t
 ngx_http_interlock_audit_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
+    ngx_str_t  value;
+
     if (ngx_http_interlock_alone_ctx(r, v)) {
-        ngx_http_interlock_audit_value(v, (u_char *) "1", 1);
+        ngx_str_set(&value, "1");
+        ngx_http_interlock_set_value(v, &value, 1);
     }
 
     return NGX_OK;
@@ -117,7 +105,8 @@ static ngx_int_t
 ngx_http_interlock_zone_id_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    u_char                    *p, *last;
+    u_char                    *id;
+    ngx_str_t                  value;
     ngx_http_interlock_ctx_t  *ctx;
 
     ctx = ngx_http_interlock_alone_ctx(r, v);
@@ -125,16 +114,17 @@ ngx_http_interlock_zone_id_variable(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    p = ngx_pnalloc(r->pool, 2 * NGX_HTTP_INTERLOCK_ZONE_ID);
-    if (p == NULL) {
+    value.data = ngx_pnalloc(r->pool, 2 * NGX_HTTP_INTERLOCK_ZONE_ID);
+    if (value.data == NULL) {
         return NGX_ERROR;
     }
 
-    last = ngx_hex_dump(p,
-                (u_char *) ngx_http_interlock_zone_id(ctx->lcf->shm_zone->data),
-                NGX_HTTP_INTERLOCK_ZONE_ID);
+    id = (u_char *) ngx_http_interlock_zone_id(ctx->lcf->shm_zone->data);
 
-    ngx_http_interlock_audit_value(v, p, last - p);
+    value.len = ngx_hex_dump(value.data, id, NGX_HTTP_INTERLOCK_ZONE_ID)
+                - value.data;
+
+    ngx_http_interlock_set_value(v, &value, 1);
 
     return NGX_OK;
 }
@@ -144,7 +134,7 @@ static ngx_int_t
 ngx_http_interlock_seq_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    u_char                    *p, *last;
+    ngx_str_t                  value;
     ngx_http_interlock_ctx_t  *ctx;
 
     ctx = ngx_http_interlock_alone_ctx(r, v);
@@ -152,14 +142,15 @@ ngx_http_interlock_seq_variable(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    p = ngx_pnalloc(r->pool, NGX_INT64_LEN);
-    if (p == NULL) {
+    value.data = ngx_pnalloc(r->pool, NGX_INT64_LEN);
+    if (value.data == NULL) {
         return NGX_ERROR;
     }
 
-    last = ngx_sprintf(p, "%uL", ctx->number);
+    value.len = ngx_snprintf(value.data, NGX_INT64_LEN, "%uL", ctx->number)
+                - value.data;
 
-    ngx_http_interlock_audit_value(v, p, last - p);
+    ngx_http_interlock_set_value(v, &value, 1);
 
     return NGX_OK;
 }
@@ -171,8 +162,7 @@ static ngx_int_t
 ngx_http_interlock_compact_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    u_char                    *p;
-    size_t                     len;
+    ngx_str_t                  value;
     il_answer_t                answer;
     ngx_http_interlock_ctx_t  *ctx;
 
@@ -181,17 +171,17 @@ ngx_http_interlock_compact_variable(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    p = ngx_pnalloc(r->pool, IL_ANSWER_COMPACT_CAP);
-    if (p == NULL) {
+    value.data = ngx_pnalloc(r->pool, IL_ANSWER_COMPACT_CAP);
+    if (value.data == NULL) {
         return NGX_ERROR;
     }
 
     ngx_http_interlock_unpack(&ctx->answer, &answer);
 
-    len = il_answer_compact((char *) p, IL_ANSWER_COMPACT_CAP, &answer,
-                            200 + (int) ctx->answer.code);
+    value.len = il_answer_compact((char *) value.data, IL_ANSWER_COMPACT_CAP,
+                                  &answer, 200 + (int) ctx->answer.code);
 
-    ngx_http_interlock_audit_value(v, p, len);
+    ngx_http_interlock_set_value(v, &value, 1);
 
     return NGX_OK;
 }
@@ -211,7 +201,7 @@ ngx_http_interlock_edge_variable(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    ngx_http_interlock_audit_value(v, value.data, value.len);
+    ngx_http_interlock_set_value(v, &value, 1);
 
     return NGX_OK;
 }
