@@ -325,29 +325,6 @@ ngx_http_interlock_zone_over(ngx_http_interlock_zone_t *zone,
 }
 
 
-ngx_http_interlock_claim_e
-ngx_http_interlock_zone_peek(ngx_http_interlock_zone_t *zone,
-    ngx_http_interlock_id_t *id, ngx_http_interlock_answer_t *answer)
-{
-    ngx_http_interlock_node_t   *node;
-    ngx_http_interlock_claim_e   rc;
-
-    rc = NGX_HTTP_INTERLOCK_CLAIM_OWNER;
-
-    ngx_http_interlock_zone_lock(zone);
-
-    node = ngx_http_interlock_entry_lookup(zone->sh, id);
-
-    if (node && ngx_http_interlock_entry_live(zone->sh, node)) {
-        rc = ngx_http_interlock_entry_judge(node, id, answer);
-    }
-
-    ngx_http_interlock_zone_unlock(zone);
-
-    return rc;
-}
-
-
 ngx_int_t
 ngx_http_interlock_zone_settle(ngx_http_interlock_zone_t *zone,
     ngx_http_interlock_id_t *id, uint64_t owner,

@@ -202,11 +202,6 @@ ngx_int_t ngx_http_interlock_zone_hold(ngx_http_interlock_zone_t *zone,
 void ngx_http_interlock_zone_over(ngx_http_interlock_zone_t *zone,
     ngx_http_interlock_id_t *work, u_char *job);
 
-/* As claim, but changes nothing: OWNER means that there is no live entry. */
-ngx_http_interlock_claim_e ngx_http_interlock_zone_peek(
-    ngx_http_interlock_zone_t *zone, ngx_http_interlock_id_t *id,
-    ngx_http_interlock_answer_t *answer);
-
 /*
  * Ends a claim.  With an answer the entry becomes done for that many seconds,
  * without one it is removed.  Nothing happens if the entry is not the owner's
