@@ -362,12 +362,7 @@ begin
     where y.tenant = x.tenant and y.schedule = x.schedule
         and y.slot_at = x.slot_at and y.subject = x.subject;
 
-    update interlock.gaps g
-    set state = 'closed', why = 'skipped: ' || p_reason,
-        changed_at = clock_timestamp()
-    where g.tenant = x.tenant and g.schedule = x.schedule
-        and g.slot_at = x.slot_at and g.subject = x.subject
-        and g.state in ('open', 'approved');
+    perform interlock.gap_closed(x, 'skipped: ' || p_reason);
 end
 $$;
 
@@ -408,8 +403,23 @@ begin
     where s.tenant = x.tenant and s.schedule = x.schedule
         and s.slot_at = x.slot_at and s.subject = x.subject;
 
+    return interlock.gap_closed(x, 'done');
+end
+$$;
+
+-- gap_closed(x, why): what is a gap of a slot is none any more; true if it was
+-- one.
+create or replace function interlock.gap_closed(
+    x interlock.slots, p_why text)
+returns boolean
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
     update interlock.gaps g
-    set state = 'closed', why = 'done', changed_at = clock_timestamp()
+    set state = 'closed', why = p_why, changed_at = clock_timestamp()
     where g.tenant = x.tenant and g.schedule = x.schedule
         and g.slot_at = x.slot_at and g.subject = x.subject
         and g.state in ('open', 'approved');
@@ -439,3 +449,5 @@ revoke all on function interlock.slot_skip(interlock.slots, text)
 revoke all on function interlock.slot_done(interlock.slots) from public;
 revoke all on function interlock.slot_ran(interlock.slots, uuid,
     timestamptz) from public;
+revoke all on function interlock.gap_closed(interlock.slots, text)
+    from public;
