@@ -12,7 +12,6 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Digest::SHA qw(hmac_sha1 hmac_sha1_hex hmac_sha256 hmac_sha256_hex
     sha256_hex);
-use File::Temp ();
 use MIME::Base64 qw(encode_base64);
 use Test::More;
 
@@ -21,26 +20,9 @@ use Interlock::Test;
 my $i = Interlock::Test->instance;
 my $dir = $i->dir;
 my $now = time;
-my $tmp = File::Temp->newdir;
 
 sub hex256 { hmac_sha256_hex($_[1], $i->secret($_[0])) }
 sub b64256 { encode_base64(hmac_sha256($_[1], $i->secret($_[0])), '') }
-
-sub ed25519 {
-    my ($text) = @_;
-    Interlock::Test::spew("$tmp/signed", $text);
-    my $sig = unpack 'H*', qx(openssl pkeyutl -sign -rawin -in '$tmp/signed' \\
-        -inkey '$dir/senders/discord.pem');
-    die 'openssl' if length $sig != 128;
-    return $sig;
-}
-
-sub p256 {
-    my ($text) = @_;
-    Interlock::Test::spew("$tmp/signed", $text);
-    return encode_base64(scalar qx(openssl dgst -sha256 -sign \\
-        '$dir/senders/sendgrid.pem' '$tmp/signed'), '');
-}
 
 sub adyen_item {
     my ($psp, $success) = @_;
@@ -77,7 +59,7 @@ my %SENDER = (
         ('x-hub-signature-256' => 'sha256=' . hex256(meta => $_[0])) } ],
     discord => [ '{"version":1,"type":1,"event":{"type":"X"}}', sub {
         ('x-signature-timestamp' => $now,
-        'x-signature-ed25519' => ed25519("$now$_[0]")) } ],
+        'x-signature-ed25519' => $i->sign_discord($_[0], $now)) } ],
     square => [ '{"event_id":"sq-1"}', sub { ('x-square-hmacsha256-signature'
         => b64256(square => $i->url . "/in/square$_[0]")) } ],
     paddle => [ '{"event_id":"evt_01"}', sub { ('paddle-signature' =>
@@ -113,7 +95,7 @@ my %SENDER = (
         'sha256=' . b64256(x => $_[0])) } ],
     sendgrid => [ "[{\"sg_event_id\":\"sg1\"}]\r\n", sub {
         ('x-twilio-email-event-webhook-timestamp' => $now,
-        'x-twilio-email-event-webhook-signature' => p256("$now$_[0]")) } ],
+        'x-twilio-email-event-webhook-signature' => $i->sign_sendgrid($_[0], $now)) } ],
     token => [ '{}', sub { ('idempotency-key' => 't-1',
         'x-webhook-token' => $i->secret('token')) } ],
     cloudevents => [ '{}', sub { ('ce-id' => 'A1', 'ce-source' => '/a%20b',

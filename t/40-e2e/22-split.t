@@ -125,17 +125,10 @@ is($res->{status}, 400, 'no list');
 sub sendgrid {
     my ($body, $signed) = @_;
     my $at = time =~ s/\..*//r;
-    my $file = $i->dir . '/sendgrid-signed';
-    open my $fh, '>', $file or die "$file: $!";
-    print $fh $at, $signed // $body;
-    close $fh or die;
-    my $key = $i->dir . '/senders/sendgrid.pem';
-    my $sig = `openssl dgst -sha256 -sign '$key' '$file'`;
-    die "openssl\n" if $?;
     return $i->http(POST => '/in/sendgrid', { body => $body, headers => {
         'x-twilio-email-event-webhook-timestamp' => $at,
         'x-twilio-email-event-webhook-signature' =>
-            encode_base64($sig, '') } });
+            $i->sign_sendgrid($signed // $body, $at) } });
 }
 
 my @sent = map { qq({"email":"a\@example.com","sg_event_id":"sg-$_"}) } 1 .. 3;

@@ -17,18 +17,8 @@ use Time::HiRes qw(time);
 use Interlock::Test;
 
 my $i = Interlock::Test->instance;
-my $dir = $i->dir;
 
 sub hex256 { hmac_sha256_hex($_[1], $i->secret($_[0])) }
-
-sub ed25519 {
-    my ($text) = @_;
-    Interlock::Test::spew("$dir/signed", $text);
-    my $sig = unpack 'H*', qx(openssl pkeyutl -sign -rawin -in '$dir/signed' \\
-        -inkey '$dir/senders/discord.pem');
-    die 'openssl' if length $sig != 128;
-    return $sig;
-}
 
 # One for each time that the sample has: source => [ seconds that the provider
 # waits, body, headers ]
@@ -44,7 +34,7 @@ my %sent = (
     zoom => [ 3, 'x-zm-request-timestamp' => $now, 'x-zm-signature' =>
         'v0=' . hex256(zoom => "v0:$now:$body{zoom}") ],
     discord => [ 3, 'x-signature-timestamp' => $now,
-        'x-signature-ed25519' => ed25519("$now$body{discord}") ],
+        'x-signature-ed25519' => $i->sign_discord($body{discord}, $now) ],
     shopify => [ 5, 'shopify-webhook-id' => 'w-1', 'shopify-hmac-sha256' =>
         encode_base64(hmac_sha256($body{shopify}, $i->secret('shopify')), '') ],
     github => [ 10, 'x-github-event' => 'issues', 'x-github-delivery' => 'd-1',

@@ -365,6 +365,32 @@ sub sign_standard {
         hmac_sha256("$id.$at.$body", decode_base64($key)), '');
 }
 
+# By the sender's half of a key pair, which the instance has, too.
+
+sub sign_discord {
+    my ($self, $body, $at) = @_;
+
+    return unpack 'H*', $self->_sign_as('discord', "$at$body",
+        'pkeyutl -sign -rawin -inkey', '-in');
+}
+
+sub sign_sendgrid {
+    my ($self, $body, $at) = @_;
+
+    return encode_base64($self->_sign_as('sendgrid', "$at$body",
+        'dgst -sha256 -sign', ''), '');
+}
+
+sub _sign_as {
+    my ($self, $source, $text, $how, $in) = @_;
+
+    my $file = File::Temp->new;
+    spew("$file", $text);
+    my $sig = `openssl $how '$self->{dir}/senders/$source.pem' $in '$file'`;
+    die "openssl $how\n" if $? || !length $sig;
+    return $sig;
+}
+
 # github(body, { event, delivery, headers }): posts a signed delivery
 sub github {
     my ($self, $body, $opt) = @_;
