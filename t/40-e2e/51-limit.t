@@ -74,6 +74,24 @@ sub start_worker {
 }
 start_worker() for 1 .. $workers;
 
+# Stops a worker that holds a part, and answers its name.  A job is short: who
+# was seen with one may have ended it, so each is looked at again when it
+# cannot go on.  With nobody to be had, any worker.
+sub stop_a_holder {
+    my $until = time + 5;
+    while (time < $until) {
+        for my $row ($i->sql('select worker from interlock.leases')) {
+            my $name = $row->[0];
+            next if !$pid{$name};
+            kill 'STOP', $pid{$name};
+            return $name if $i->psql('select count(*) from interlock.leases '
+                . "where worker = '$name'") > 0;
+            kill 'CONT', $pid{$name};
+        }
+    }
+    return (sort keys %pid)[0];
+}
+
 # --- one killed every second -----------------------------------------------
 
 my ($kills, $holders, %dead) = (0, 0);
@@ -95,9 +113,7 @@ while ($open > 0 && time < $end) {
         $next += 1;
         # any of them; each third time one that holds a part
         my @names = sort keys %pid;
-        my @with = grep { $pid{$_} } values %lease;
-        my $name = $kills++ % 3 == 2 && @with ? $with[0]
-            : $names[ rand @names ];
+        my $name = ++$kills % 3 ? $names[ rand @names ] : stop_a_holder();
         kill 'KILL', $pid{$name};
         waitpid delete $pid{$name}, 0;
         my $at = time;
@@ -133,8 +149,12 @@ cmp_ok($late, '<', $lease + 1.5, sprintf('what a dead one held was free '
 
 is($i->psql("select string_agg(distinct status, ' ') from interlock.jobs "
     . "where kind like 'lim-%'"), 'succeeded', 'each job succeeded');
-is($i->psql('select count(*) from interlock.attempts where call = $$lost$$'),
-    scalar keys %dead, 'attempts of the dead are lost, no other one');
+# A call that was under way when its worker died may have ended its attempt.
+my @lost = map { $_->[0] } $i->sql('select id from interlock.attempts '
+    . "where call = 'lost'");
+is(scalar(grep { !$dead{$_} } @lost), 0, 'attempts of the dead are lost, no '
+    . 'other one');
+cmp_ok(@lost, '>=', 2, scalar(@lost) . ' of them');
 is($i->psql('select count(*) from interlock.lease_groups'), 0,
     'no part is held any more');
 
