@@ -1,5 +1,6 @@
 /*
- * list.c: GET /v1/jobs and GET /v1/results, page by page.
+ * list.c: GET /v1/jobs, GET /v1/results and the revisions of one result, page
+ * by page.
  *
  * The last page says that it is.  A cursor is the last row's place in the
  * order of the list, so that what is new moves no page.
@@ -9,6 +10,7 @@
 #include "il_answer.h"
 #include "il_enc.h"
 #include "il_key.h"
+#include "il_time.h"
 #include "il_uuid.h"
 #include "query.h"
 #include "route.h"
@@ -27,6 +29,7 @@ typedef struct {
     il_str_t  cursor;
     int64_t   since;               /* INT64_MIN: none */
     int64_t   limit;
+    int64_t   before;              /* a revision; -1: none */
 } il_list_t;
 
 
@@ -305,5 +308,61 @@ il_list_results(il_req_t *r)
     }
 
     l->prefix = q[0].value;
+    il_doc_queue(d);
+}
+
+
+/* --------------------------------------------------------------- revisions */
+
+
+static void
+il_list_put_revisions(il_read_t *read, il_db_args_t *args)
+{
+    il_doc_t   *d = (il_doc_t *) read;
+    il_list_t  *l = d->more;
+
+    il_doc_put(read, args);
+    il_db_put_int(args, 2, (int32_t) l->limit + 1);
+
+    if (l->before < 0) {
+        il_db_put_null(args, 3);
+
+    } else {
+        il_db_put_int(args, 3, (int32_t) l->before);
+    }
+}
+
+
+void
+il_list_revisions(il_req_t *r)
+{
+    il_doc_t    *d;
+    il_list_t   *l;
+    il_query_t   q[] = { { .name = "limit" }, { .name = "cursor" } };
+
+    if (il_doc_key(r) != 0) {
+        return;
+    }
+
+    d = il_list_new(r, &l, "select * from interlock.work_revisions("
+                    "$1, $2, $3, $4)", "ITII", il_list_put_revisions,
+                    il_doc_page_done);
+
+    if (d == NULL || il_query_read(r, q, 2) != 0
+        || il_list_limit(r, &q[0], l) != 0)
+    {
+        return;
+    }
+
+    l->before = -1;
+
+    if (q[1].value.data != NULL
+        && il_digits_parse(q[1].value, 9, &l->before) != 0)
+    {
+        il_query_invalid(r, q[1].name, il_list_cursor);
+        return;
+    }
+
+    d->number = l->limit;
     il_doc_queue(d);
 }

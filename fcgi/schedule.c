@@ -224,6 +224,29 @@ il_schedule_query_date(il_req_t *r, const il_query_t *q, il_str_t *date)
 }
 
 
+/* Dates of this form have the order of their text. */
+
+static int
+il_schedule_query_range(il_req_t *r, const il_query_t *from,
+    const il_query_t *to, il_schedule_t *s)
+{
+    if (il_schedule_query_date(r, from, &s->date) != 0
+        || il_schedule_query_date(r, to, &s->to) != 0)
+    {
+        return -1;
+    }
+
+    if (s->date.data != NULL && s->to.data != NULL
+        && memcmp(s->to.data, s->date.data, s->to.len) < 0)
+    {
+        il_query_invalid(r, to->name, "is before \"from\"");
+        return -1;
+    }
+
+    return 0;
+}
+
+
 int
 il_schedule_cursor(il_req_t *r, const il_query_t *q)
 {
@@ -285,24 +308,70 @@ il_schedule_slots(il_req_t *r)
     d->number = IL_DOC_LIMIT;
 
     if (il_query_read(r, q, 4) != 0
-        || il_schedule_query_date(r, &q[0], &s->date) != 0
-        || il_schedule_query_date(r, &q[1], &s->to) != 0
+        || il_schedule_query_range(r, &q[0], &q[1], s) != 0
         || il_query_int(r, &q[2], 1, IL_DOC_LIMIT_MAX, &d->number) != 0
         || il_schedule_cursor(r, &q[3]) != 0)
     {
         return;
     }
 
-    /* dates of this form have the order of their text */
+    s->cursor = q[3].value;
+    il_doc_queue(d);
+}
 
-    if (s->date.data != NULL && s->to.data != NULL
-        && memcmp(s->to.data, s->date.data, s->to.len) < 0)
+
+static void
+il_schedule_put_days(il_read_t *read, il_db_args_t *args)
+{
+    il_doc_t       *d = (il_doc_t *) read;
+    il_schedule_t  *s = d->more;
+
+    il_doc_put(read, args);
+    il_db_put_text(args, 2, s->date);
+    il_db_put_text(args, 3, s->to);
+}
+
+
+/* A first row with a problem, or every row: the dates of a range are few. */
+
+static void
+il_schedule_days_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
+{
+    if (res != NULL && il_db_rows(res) > 0
+        && il_db_cell(res, 0, il_db_column(res, "problem")).data != NULL)
     {
-        il_query_invalid(r, q[1].name, "is before \"from\"");
+        il_doc_problem_done(read, res, p);
         return;
     }
 
-    s->cursor = q[3].value;
+    il_doc_list_done(read, res, p);
+}
+
+
+void
+il_schedule_days(il_req_t *r)
+{
+    il_doc_t       *d;
+    il_query_t      q[] = {
+        { .name = "from" }, { .name = "to" }
+    };
+    il_schedule_t  *s;
+
+    d = il_schedule_doc(r, "select * from interlock.schedule_days("
+                        "$1, $2, $3::date, $4::date)", "ITTT",
+                        il_schedule_put_days, il_schedule_days_done);
+    if (d == NULL) {
+        return;
+    }
+
+    s = d->more;
+
+    if (il_query_read(r, q, 2) != 0
+        || il_schedule_query_range(r, &q[0], &q[1], s) != 0)
+    {
+        return;
+    }
+
     il_doc_queue(d);
 }
 

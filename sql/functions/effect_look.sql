@@ -82,8 +82,21 @@ as $$
         'contradiction', h.contradiction))
 $$;
 
--- effect_doc(e): an effect with its sends and its history, which is how the
--- API shows one.
+-- bytes_text(bytes): them as text, or null if they are none.
+create or replace function interlock.bytes_text(p_bytes bytea)
+returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return convert_from(p_bytes, 'UTF8');
+exception when character_not_in_repertoire or untranslatable_character then
+    return null;
+end
+$$;
+
+-- effect_doc(e): an effect with its sends, what its provider answered, the
+-- look-ups and its history, which is how the API shows one.
 create or replace function interlock.effect_doc(e interlock.effects)
 returns text
 language plpgsql stable
@@ -95,6 +108,7 @@ declare
     v_doc      text := interlock.effect_json(e)::text;
     v_sends    json;
     v_history  json;
+    v_checks   json;
     v_text     text;
 begin
     select json_agg(json_build_object('send_id', s.id, 'n', s.n,
@@ -103,6 +117,7 @@ begin
             'begun_at', interlock.ts(s.begun_at),
             'deadline', interlock.ts(s.deadline), 'outcome', s.outcome,
             'ended_at', interlock.ts(s.ended_at), 'ended_by', s.ended_by,
+            'heard', s.heard, 'heard_at', interlock.ts(s.heard_at),
             'provider_ref', s.provider_ref) order by s.n)
     into v_sends
     from (select x.* from interlock.sends x
@@ -115,12 +130,28 @@ begin
           where x.tenant = e.tenant and x.effect_id = e.id
           order by x.id desc limit 1000) h;
 
+    select json_agg(json_build_object('try', c.try,
+            'started_at', interlock.ts(c.started_at),
+            'at', interlock.ts(c.at), 'answer', c.answer,
+            'detail', c.detail, 'provider_ref', c.ref,
+            'outcome', c.outcome) order by c.at, c.id)
+    into v_checks
+    from (select x.* from interlock.check_answers x
+          where x.tenant = e.tenant and x.target = e.id
+              and x.subject = 'effect'
+          order by x.at desc limit 200) c;
+
     -- The two objects' texts, put together without a parse in between.
     v_text := json_build_object(
         'duplicates', (
             select count(*) from interlock.effects_history x
             where x.tenant = e.tenant and x.effect_id = e.id
                 and x.contradiction is not null),
+        'request_digest', encode(e.digest, 'hex'),
+        'response_type', e.response_type,
+        'response_bytes', octet_length(e.response),
+        'response_text', interlock.bytes_text(e.response),
+        'checks', coalesce(v_checks, '[]'::json),
         'sends', coalesce(v_sends, '[]'::json),
         'history', coalesce(v_history, '[]'::json))::text;
     return rtrim(v_doc, '}') || ', ' || ltrim(v_text, '{');
@@ -225,6 +256,7 @@ as $$
     select (extract(epoch from e.created_at) * 1000000)::bigint || '_' || e.id
 $$;
 
+revoke all on function interlock.bytes_text(bytea) from public;
 revoke all on function interlock.effect_json(interlock.effects) from public;
 revoke all on function interlock.effect_why(interlock.effects) from public;
 revoke all on function interlock.history_doc(interlock.effects_history,

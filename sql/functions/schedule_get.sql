@@ -20,7 +20,8 @@ $$;
 
 -- schedule_list(tenant): who: interlockd, GET /v1/schedules.
 -- Locks: none.  Answers: every schedule that is not deleted, by name, without
--- the names of its subjects.
+-- the names of its subjects; with last_slot_at, the newest slot that came up
+-- (skipped or not), and open_gaps, of which 1000 are counted.
 create or replace function interlock.schedule_list(p_tenant int)
 returns table (name text, doc text)
 language plpgsql stable security definer
@@ -31,9 +32,25 @@ as $$
 #variable_conflict use_column
 begin
     return query
-    select s.name, interlock.schedule_doc(s, interlock.schedule_version(
-        s.tenant, s.name, s.version), false)
+    select s.name, left(interlock.schedule_doc(s,
+            interlock.schedule_version(s.tenant, s.name, s.version), false),
+            -1) || ', ' || substr(json_build_object(
+                'last_slot_at', interlock.ts(greatest(x.at, k.at)),
+                'open_gaps', g.n)::text, 2)
     from interlock.schedules s
+    left join lateral (
+        select y.slot_at as at from interlock.slots y
+        where y.tenant = s.tenant and y.schedule = s.name
+        order by y.slot_at desc limit 1) x on true
+    left join lateral (
+        select y.to_at as at from interlock.schedule_skips y
+        where y.tenant = s.tenant and y.schedule = s.name
+        order by y.to_at desc limit 1) k on true
+    cross join lateral (
+        select count(*) as n from (
+            select from interlock.gaps y
+            where y.tenant = s.tenant and y.schedule = s.name
+                and y.state = 'open' limit 1000) z) g
     where s.tenant = p_tenant and not s.deleted
     order by s.name;
 end

@@ -129,7 +129,8 @@ begin
         if r.key = 'version' then
             expect := coalesce(r.value #>> '{}', 'null');
         elsif r.key in ('name', 'subject_count', 'next_at', 'skips_in_row',
-                        'trouble', 'updated_at')
+                        'trouble', 'updated_at', 'last_slot_at',
+                        'open_gaps')
         then
             null;    -- shown, and nobody's to set
         else

@@ -63,6 +63,8 @@ $c->psql(q{
     select interlock.job_get(array[tenant], array[job]) from t.held;
     select interlock.work_get(tenant, 'p:1') from t.held;
     select interlock.work_result(tenant, 'p:1', null) from t.held;
+    select interlock.work_revisions(tenant, 'p:1', 9, null) from t.held;
+    select interlock.work_revisions(tenant, 'p:1', 9, 2) from t.held;
     select interlock.runnable(array[tenant], array['one']) from t.held;
     select interlock.prune(9);
     select t.edge(1, 'duplicate', 'i1', 'one', 'p:1', job) from t.held;
@@ -260,6 +262,8 @@ $c->psql(q{
     select t.now_due('d');
     select interlock.gap_scan(90);
     select interlock.schedule_slots(t.demo(), 'd', null, null, 9, null);
+    select interlock.schedule_days(t.demo(), 'd', null, null);
+    select interlock.schedule_list(t.demo());
     select t.see('d');
     select t.again('d', 1);
     select interlock.schedule_backfill_plan(t.demo(), 'd', current_date - 2, current_date - 1, null, 'me', 'why', 1, 'op');

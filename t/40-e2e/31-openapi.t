@@ -163,6 +163,13 @@ call('GET', '/v1/works/{work_key}/result', { token => 'auditor',
     path => "/v1/works/$key/result" });
 call('GET', '/v1/works/{work_key}/result', { token => 'auditor',
     path => '/v1/works/nosuch/result' });
+call('GET', '/v1/works/{work_key}/revisions', { token => 'auditor',
+    path => "/v1/works/$key/revisions$_" })
+    for '', '?limit=1', '?cursor=x';
+call('GET', '/v1/works/{work_key}/revisions', { token => 'auditor',
+    path => '/v1/works/nosuch/revisions' });
+call('GET', '/v1/works/{work_key}/revisions', {
+    path => "/v1/works/$key/revisions" });
 call('GET', $job, { token => 'auditor', headers => { prefer => 'wait=5' },
     path => "/v1/jobs/$accepted->{job_id}" });
 
@@ -437,6 +444,10 @@ call('POST', "$schedule/backfill", { %$_, %fill, body => {
 call('GET', "$schedule/slots", { %$sub, path => "$schedules/nightly/slots$_" })
     for '?from=2026-07-20&to=2026-07-22&limit=2', '?from=never', '?cursor=1';
 call('GET', "$schedule/slots", { path => "$schedules/nightly/slots" });
+call('GET', "$schedule/days", { %$sub, path => "$schedules/nightly/days$_" })
+    for '', '?from=2026-07-24&to=2026-07-01', '?from=2020-01-01&to=2030-01-01';
+call('GET', "$schedule/days", { path => "$schedules/nightly/days" });
+call('GET', "$schedule/days", { %$op, path => "$schedules/nosuch/days" });
 call('GET', "$schedule/slots", { %$op, path => "$schedules/nosuch/slots" });
 
 my $night = call('POST', '/v1/leases', { token => 'worker',

@@ -70,6 +70,7 @@ insert into service values
     ('source_list'),
     ('schedule_backfill'),
     ('schedule_backfill_plan'),
+    ('schedule_days'),
     ('schedule_delete'),
     ('schedule_due'),
     ('schedule_get'),
@@ -92,7 +93,8 @@ insert into service values
     ('work_impact'),
     ('work_publish'),
     ('work_rerun'),
-    ('work_result');
+    ('work_result'),
+    ('work_revisions');
 
 create temp view funcs as
 select p.oid, p.proname::text as name, p.prosecdef, p.proconfig, p.proowner
