@@ -204,6 +204,10 @@ static const il_problem_row_t  il_problems[] = {
         { 409, il_string("gap-closed"),
           il_string("The gap is not open any more") },
 
+    [IL_P_INBOX_SETTLED] =
+        { 409, il_string("inbox-settled"),
+          il_string("It waits for nobody any more") },
+
     [IL_P_PRUNED] =
         { 410, il_string("pruned"),
           il_string("What is known of this work was pruned") },

@@ -61,6 +61,7 @@ typedef enum {
     IL_P_EFFECT_CONFLICT,          /* 409 effect-conflict */
     IL_P_CHECK_NOT_POSSIBLE,       /* 409 check-not-possible */
     IL_P_GAP_CLOSED,               /* 409 gap-closed */
+    IL_P_INBOX_SETTLED,            /* 409 inbox-settled */
     IL_P_PRUNED,                   /* 410 pruned */
     IL_P_IMPACT_CHANGED,           /* 412 impact-changed */
     IL_P_BODY_TOO_LARGE,           /* 413 body-too-large */

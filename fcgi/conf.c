@@ -482,37 +482,65 @@ il_conf_check(const il_conf_t *conf, char *err, size_t cap)
 }
 
 
+/* The value as a file has it; not of a secret.  In buf, or the setting's. */
+
+static const char *
+il_conf_value(const il_conf_t *conf, const il_conf_setting_t *s, char *buf,
+    size_t cap)
+{
+    int64_t  v;
+
+    if (il_conf_is_text(s)) {
+        return *il_conf_text(conf, s);
+    }
+
+    v = *il_conf_number(conf, s);
+
+    if (s->type == IL_CONF_FLAG) {
+        return v ? "on" : "off";
+    }
+
+    (void) snprintf(buf, cap, "%lld%s", (long long) v,
+                    s->type == IL_CONF_TIME ? "ms" : "");
+    return buf;
+}
+
+
 void
 il_conf_show(const il_conf_t *conf, FILE *out,
     const char *(*describe)(const char *dsn, char *buf, size_t cap))
 {
     char                      buf[1024];
-    int64_t                   v;
+    const char               *value;
     const il_conf_setting_t  *s;
 
     for (s = il_conf_settings; s->name != NULL; s++) {
 
-        if (s->type == IL_CONF_SECRET) {
-            (void) fprintf(out, "%s = %s\n", s->name,
-                           *il_conf_text(conf, s)[0] == '\0' ? ""
-                           : describe(*il_conf_text(conf, s), buf,
-                                      sizeof(buf)));
-            continue;
-        }
+        if (s->type != IL_CONF_SECRET) {
+            value = il_conf_value(conf, s, buf, sizeof(buf));
 
-        if (il_conf_is_text(s)) {
-            (void) fprintf(out, "%s = %s\n", s->name, *il_conf_text(conf, s));
-            continue;
-        }
-
-        v = *il_conf_number(conf, s);
-
-        if (s->type == IL_CONF_FLAG) {
-            (void) fprintf(out, "%s = %s\n", s->name, v ? "on" : "off");
+        } else if (*il_conf_text(conf, s)[0] == '\0') {
+            value = "";
 
         } else {
-            (void) fprintf(out, "%s = %lld%s\n", s->name, (long long) v,
-                           s->type == IL_CONF_TIME ? "ms" : "");
+            value = describe(*il_conf_text(conf, s), buf, sizeof(buf));
+        }
+
+        (void) fprintf(out, "%s = %s\n", s->name, value);
+    }
+}
+
+
+void
+il_conf_each(const il_conf_t *conf,
+    void (*each)(void *ctx, const char *name, const char *value), void *ctx)
+{
+    char                      buf[64];
+    const il_conf_setting_t  *s;
+
+    for (s = il_conf_settings; s->name != NULL; s++) {
+        if (s->type != IL_CONF_SECRET) {
+            each(ctx, s->name, il_conf_value(conf, s, buf, sizeof(buf)));
         }
     }
 }

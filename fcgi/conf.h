@@ -89,6 +89,12 @@ int il_conf_check(const il_conf_t *conf, char *err, size_t cap)
 void il_conf_show(const il_conf_t *conf, FILE *out,
     const char *(*describe)(const char *dsn, char *buf, size_t cap));
 
+/* Calls with name and value, as a file has it, of each setting that is no
+ * connection string; value lives as long as the call.  What of these may be
+ * shown to whom is the caller's to know. */
+void il_conf_each(const il_conf_t *conf,
+    void (*each)(void *ctx, const char *name, const char *value), void *ctx);
+
 
 /* "10", "64k", "32m": bytes.  0 or -1. */
 int il_conf_size_parse(il_str_t s, int64_t *bytes) IL_MUST_CHECK;

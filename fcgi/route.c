@@ -118,6 +118,16 @@ static const il_route_t  il_routes[] = {
     { IL_M_PUT, "/v1/alerts/{}", IL_ROLE_OPERATOR, il_alert_put },
     { IL_M_DELETE, "/v1/alerts/{}", IL_ROLE_OPERATOR, il_alert_delete },
 
+    { IL_M_GET, "/v1/overview", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_overview_get },
+    { IL_M_GET, "/v1/series", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_series_get },
+    { IL_M_GET, "/v1/inbox", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_inbox_list },
+    { IL_M_POST, "/v1/inbox/{}/assign", IL_ROLE_OPERATOR, il_inbox_assign },
+    { IL_M_GET, "/v1/config", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
+      il_config_get },
+
     { IL_M_GET, "/metrics", IL_ACCESS_NONE, il_health_metrics },
     { IL_M_GET, "/livez", IL_ACCESS_NONE, il_health_live },
     { IL_M_GET, "/readyz", IL_ACCESS_NONE, il_health_ready },

@@ -4,10 +4,10 @@
  * The sweeper recovers expired leases, ends jobs that waited too long, lets
  * go of what waits for a limit that has room, hands look-ups to workers,
  * prunes, and asks whether the server may still be trusted.  The scheduler
- * fires the slots of schedules, looks for gaps and for what alerts are about:
- * of these there may be very many at once, and no lease waits for them.  The
- * poller finds what became runnable without a hint of this process: retries
- * that are due, jobs of other interlockds.
+ * fires the slots of schedules, looks for gaps and for what alerts are about,
+ * and samples the queues: of these there may be very many at once, and no
+ * lease waits for them.  The poller finds what became runnable without a hint
+ * of this process: retries that are due, jobs of other interlockds.
  */
 
 #include <errno.h>
@@ -139,7 +139,9 @@ static const il_sweep_t  il_slot_sweeps[] = {
       "gaps opened: slots whose work is not done after its grace time",
       IL_MT_MAX, "opened" },
     { "select * from interlock.alert_scan($1)", IL_ALERTS_LIMIT, SIZE_MAX,
-      "events for alerts", IL_MT_MAX, "events" }
+      "events for alerts", IL_MT_MAX, "events" },
+    { "select * from interlock.series_sweep($1)", 1, SIZE_MAX, NULL,
+      IL_MT_MAX, NULL }
 };
 
 

@@ -518,6 +518,32 @@ call('POST', $explain, { %line, body => { work_key => 'org:a' } });
 call('POST', $explain, { %$op, path => '/v1/kinds/nosuch/explain',
     body => { work_key => 'org:a' } });
 
+# At a glance, and what waits for a person
+
+for my $path ('/v1/overview', '/v1/config', '/v1/inbox', '/v1/series') {
+    call('GET', $path, { %$_, path => $path eq '/v1/series'
+        ? "$path?what=queue" : $path }) for $op, $sub, {};
+}
+call('GET', '/v1/series', { %$op, path => "/v1/series$_" })
+    for '?what=decisions&kind=doc&hours=1', '?what=all', '';
+
+my $pause = '/v1/kinds/{name}/pause';
+call('POST', $pause, { %$op, path => '/v1/kinds/line/pause', body => \%why });
+call('GET', '/v1/inbox', { %$op, path => "/v1/inbox$_" })
+    for '?what=kind_paused&state=kind_paused&kind=line&limit=1&assignee=kim',
+        '?what=x', '?state=x', '?kind=A', '?cursor=x';
+my $assign = '/v1/inbox/{inbox_id}/assign';
+my %paused = (path => '/v1/inbox/kind:line/assign');
+call('POST', $assign, { %$op, %paused, body => $_ }) for
+    { requested_by => 'dana', assignee => 'kim', due => '2030-01-01T00:00:00Z' },
+    {}, { requested_by => 'dana', due => 'soon' };
+call('POST', $assign, { %$_, %paused, body => { requested_by => 'dana' } })
+    for $sub, {};
+call('POST', '/v1/kinds/{name}/resume', { %$op, path =>
+    '/v1/kinds/line/resume', body => \%why });
+call('POST', $assign, { %$op, path => "/v1/inbox/$_/assign",
+    body => { requested_by => 'dana' } }) for 'kind:line', 'kind:nosuch';
+
 call('GET', $_, {}) for '/v1/keys', '/livez', '/readyz', '/metrics';
 
 my $pid = open2(my $from, my $to, 'node', "$FindBin::Bin/../js/openapi.mjs",
