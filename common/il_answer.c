@@ -3,6 +3,7 @@
  */
 
 #include "il_answer.h"
+#include "il_href.h"
 #include "il_out.h"
 #include "il_time.h"
 
@@ -243,6 +244,10 @@ il_answer_result(il_out_t *o, const il_answer_t *a)
 {
     size_t  i;
 
+    if (a->button && !il_href_public(a->result_url)) {
+        return;
+    }
+
     if (a->result_url.len != 0) {
         il_answer_text(o, "result_url", a->result_url);
         return;
@@ -282,7 +287,8 @@ il_answer_build(char *out, size_t cap, const il_answer_t *a)
 
     if (a->has & IL_ANSWER_HAS_JOB) {
         il_uuid_format(id, a->job_id);
-        il_out_text(&o, ",\"status_url\":\"/v1/jobs/");
+        il_out_text(&o, ",\"status_url\":\"");
+        il_out_text(&o, a->button ? IL_ANSWER_BUTTON_JOBS : IL_ANSWER_JOBS);
         il_out_text(&o, id);
         il_out_text(&o, "\"");
     }

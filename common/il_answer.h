@@ -66,7 +66,14 @@ typedef struct {
     il_str_t       work_key;
     il_str_t       result_url;    /* a worker's own; if empty and HAS_RESULT,
                                      /v1/works/{key}/result is built */
+    int            button;        /* for a browser: paths are those of
+                                     /button/, and result_url is left out
+                                     unless a browser may follow it */
 } il_answer_t;
+
+/* Where a job is looked up, before its id; for Location, too. */
+#define IL_ANSWER_JOBS         "/v1/jobs/"
+#define IL_ANSWER_BUTTON_JOBS  "/button/jobs/"
 
 /* Enough for any answer without a worker's own result_url; with one, add
  * il_json_escaped_cap(result_url.len). */

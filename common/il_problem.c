@@ -85,6 +85,10 @@ static const il_problem_row_t  il_problems[] = {
         { 401, il_string("owner-token-invalid"),
           il_string("The owner token is missing or invalid") },
 
+    [IL_P_TICKET_INVALID] =
+        { 401, il_string("ticket-invalid"),
+          il_string("The ticket is missing or invalid") },
+
     [IL_P_SIGNATURE_INVALID] =
         { 401, il_string("signature-invalid"),
           il_string("The signature is missing or invalid") },
@@ -96,6 +100,10 @@ static const il_problem_row_t  il_problems[] = {
     [IL_P_FORBIDDEN] =
         { 403, il_string("forbidden"),
           il_string("The token's role does not allow this") },
+
+    [IL_P_CROSS_ORIGIN] =
+        { 403, il_string("cross-origin"),
+          il_string("The request comes from another site") },
 
     [IL_P_NOT_FOUND] =
         { 404, il_string("not-found"), il_string("Not found") },

@@ -31,9 +31,11 @@ typedef enum {
     IL_P_SEND_UNKNOWN,             /* 400 send-unknown */
     IL_P_TOKEN_INVALID,            /* 401 token-invalid */
     IL_P_OWNER_TOKEN_INVALID,      /* 401 owner-token-invalid */
+    IL_P_TICKET_INVALID,           /* 401 ticket-invalid */
     IL_P_SIGNATURE_INVALID,        /* 401 signature-invalid */
     IL_P_TIMESTAMP_OUT_OF_RANGE,   /* 401 timestamp-out-of-range */
     IL_P_FORBIDDEN,                /* 403 forbidden */
+    IL_P_CROSS_ORIGIN,             /* 403 cross-origin */
     IL_P_NOT_FOUND,                /* 404 not-found */
     IL_P_KIND_UNKNOWN,             /* 404 kind-unknown */
     IL_P_EFFECT_KIND_UNKNOWN,      /* 404 effect-kind-unknown */

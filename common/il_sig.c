@@ -200,26 +200,26 @@ il_sig_scheme_name(const il_sig_scheme_t *scheme)
 int
 il_sig_scheme_is_provider(const il_sig_scheme_t *scheme)
 {
-    return (scheme->flags & IL_SIG_PROVIDER) != 0;
+    return scheme != NULL && (scheme->flags & IL_SIG_PROVIDER) != 0;
 }
 
 
 int
 il_sig_scheme_url(const il_sig_scheme_t *scheme)
 {
-    return (scheme->flags & IL_SIG_URL) != 0;
+    return scheme != NULL && (scheme->flags & IL_SIG_URL) != 0;
 }
 
 
 int
 il_sig_scheme_backend(const il_sig_scheme_t *scheme)
 {
-    return (scheme->flags & IL_SIG_BACKEND) != 0;
+    return scheme != NULL && (scheme->flags & IL_SIG_BACKEND) != 0;
 }
 
 
 int
 il_sig_scheme_sends_secret(const il_sig_scheme_t *scheme)
 {
-    return (scheme->flags & IL_SIG_SENDS_SECRET) != 0;
+    return scheme != NULL && (scheme->flags & IL_SIG_SENDS_SECRET) != 0;
 }

@@ -179,6 +179,9 @@ void il_sig_conf_wipe(il_sig_conf_t *conf);
 il_sig_rc_e il_sig_verify(const il_sig_conf_t *conf,
     const il_sig_request_t *req, il_sig_why_e *why) IL_MUST_CHECK;
 
+/* Of a scheme, or of none (NULL), where something else is verified: all of
+ * these but the name are 0 then. */
+
 /* Name of the scheme, and 1 if it is a provider's (a fingerprint that
  * differs under a known key then defaults to `first`). */
 il_str_t il_sig_scheme_name(const il_sig_scheme_t *scheme);

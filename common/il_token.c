@@ -14,6 +14,7 @@
 #include "il_out.h"
 #include "il_time.h"
 #include "il_token.h"
+#include "il_token_int.h"
 
 
 #define IL_PASETO_HEADER    "v4.public."
@@ -28,9 +29,6 @@
  * and footer are parts of a token, hence together shorter than one. */
 #define IL_PAE_CAP                                                            \
     (5 * 8 + IL_PASETO_HLEN + IL_TOKEN_MAX + IL_PASETO_IMPLICIT)
-
-#define IL_FOOTER_CAP       (sizeof("{\"kid\":\"\"}") + IL_PASERK_PID)
-
 
 static void
 il_pae_number(il_out_t *o, uint64_t n)
@@ -190,6 +188,30 @@ il_paseto_footer(char *footer, size_t cap, size_t *len, il_str_t token)
 
 
 int
+il_paseto_message(char *msg, size_t cap, size_t *len, il_str_t token)
+{
+    size_t    n;
+    uint8_t   body[IL_TOKEN_MAX];
+    il_str_t  b, f;
+
+    *len = 0;
+
+    if (il_paseto_split(token, &b, &f) != 0
+        || il_b64_decode(body, sizeof(body), &n, b, IL_B64_URL_NOPAD) != 0
+        || n < IL_PASETO_SIG
+        || n - IL_PASETO_SIG > cap)
+    {
+        return -1;
+    }
+
+    *len = n - IL_PASETO_SIG;
+    memcpy(msg, body, *len);
+
+    return 0;
+}
+
+
+int
 il_paseto_verify(char *msg, size_t msg_cap, size_t *msglen, char *footer,
     size_t footer_cap, size_t *footerlen, il_str_t token, il_str_t implicit,
     const uint8_t pk[32])
@@ -313,21 +335,6 @@ il_paserk_public_parse(uint8_t pk[32], il_str_t s)
 }
 
 
-static size_t
-il_owner_footer(char out[IL_FOOTER_CAP], const il_token_key_t *key)
-{
-    il_out_t  o;
-
-    il_out_init(&o, out, IL_FOOTER_CAP);
-
-    il_out_text(&o, "{\"kid\":\"");
-    il_out_put(&o, il_str(key->pid, IL_PASERK_PID));
-    il_out_text(&o, "\"}");
-
-    return il_out_len(&o);
-}
-
-
 static int
 il_owner_claims_valid(const il_owner_claims_t *c)
 {
@@ -340,68 +347,6 @@ il_owner_claims_valid(const il_owner_claims_t *c)
            && il_utf8_valid(c->worker)
            && c->fence > 0
            && c->iat <= c->exp;
-}
-
-
-static void
-il_owner_text(il_out_t *o, const char *name, il_str_t value)
-{
-    il_out_text(o, ",\"");
-    il_out_text(o, name);
-    il_out_text(o, "\":\"");
-    il_out_json(o, value);
-    il_out_text(o, "\"");
-}
-
-
-static void
-il_owner_uuid(il_out_t *o, const char *name, const uint8_t *id)
-{
-    char  text[IL_UUID_TEXT + 1];
-
-    il_uuid_format(text, id);
-    il_owner_text(o, name, il_str(text, IL_UUID_TEXT));
-}
-
-
-static void
-il_owner_time(il_out_t *o, const char *name, int64_t seconds)
-{
-    char    text[IL_RFC3339_CAP];
-    size_t  n;
-
-    /* The bound keeps the product from overflowing; the year is checked by
-     * il_rfc3339_format(). */
-
-    n = seconds > INT64_MAX / 1000 || seconds < 0
-        ? 0 : il_rfc3339_format(text, sizeof(text), seconds * 1000);
-
-    if (n == 0) {
-        o->failed = 1;
-        return;
-    }
-
-    il_owner_text(o, name, il_str(text, n));
-}
-
-
-static void
-il_owner_number(il_out_t *o, const char *name, int64_t value)
-{
-    char    digits[20];
-    size_t  i;
-
-    i = sizeof(digits);
-
-    do {
-        digits[--i] = (char) ('0' + value % 10);
-        value /= 10;
-    } while (value != 0);
-
-    il_out_text(o, ",\"");
-    il_out_text(o, name);
-    il_out_text(o, "\":");
-    il_out_put(o, il_str(digits + i, sizeof(digits) - i));
 }
 
 
@@ -422,19 +367,19 @@ il_owner_issue(char *out, size_t cap, size_t *outlen,
     il_out_init(&o, msg, sizeof(msg));
 
     il_out_text(&o, "{\"iss\":\"interlock\"");
-    il_owner_uuid(&o, "sub", claims->job_id);
-    il_owner_uuid(&o, "jti", claims->attempt_id);
-    il_owner_text(&o, "tenant", claims->tenant);
-    il_owner_text(&o, "kind", claims->kind);
-    il_owner_text(&o, "work_key", claims->work_key);
-    il_owner_number(&o, "fence", claims->fence);
-    il_owner_text(&o, "worker", claims->worker);
-    il_owner_time(&o, "iat", claims->iat);
-    il_owner_time(&o, "exp", claims->exp);
+    il_claim_uuid(&o, "sub", claims->job_id);
+    il_claim_uuid(&o, "jti", claims->attempt_id);
+    il_claim_text(&o, "tenant", claims->tenant);
+    il_claim_text(&o, "kind", claims->kind);
+    il_claim_text(&o, "work_key", claims->work_key);
+    il_claim_number(&o, "fence", claims->fence);
+    il_claim_text(&o, "worker", claims->worker);
+    il_claim_time(&o, "iat", claims->iat);
+    il_claim_time(&o, "exp", claims->exp);
     il_out_text(&o, "}");
 
     n = il_out_len(&o);
-    footerlen = il_owner_footer(footer, key);
+    footerlen = il_token_footer(footer, key);
 
     if (n == 0 || footerlen == 0) {
         return -1;
@@ -446,81 +391,8 @@ il_owner_issue(char *out, size_t cap, size_t *outlen,
 }
 
 
-/* Where the text claims go. */
-
-typedef struct {
-    il_str_t   json;
-    char      *buf;
-    size_t     cap;
-    size_t     used;
-} il_owner_reader_t;
-
-
 static int
-il_read_text(il_owner_reader_t *r, const char *pointer, il_str_t *text)
-{
-    size_t           n;
-    il_json_value_t  v;
-
-    if (il_json_lookup(r->json, il_cstr(pointer), &v) != IL_JSON_OK
-        || v.type != IL_JSON_STRING
-        || il_json_unescape(v.raw, r->buf + r->used, r->cap - r->used, &n)
-           != 0)
-    {
-        return -1;
-    }
-
-    *text = il_str(r->buf + r->used, n);
-    r->used += n;
-
-    return 0;
-}
-
-
-static int
-il_read_uuid(il_owner_reader_t *r, const char *pointer, uint8_t *id)
-{
-    il_str_t  text;
-
-    return il_read_text(r, pointer, &text) == 0 ? il_uuid_parse(id, text) : -1;
-}
-
-
-static int
-il_read_time(il_owner_reader_t *r, const char *pointer, int64_t *seconds)
-{
-    int64_t   ms;
-    il_str_t  text;
-
-    if (il_read_text(r, pointer, &text) != 0
-        || il_rfc3339_parse(text, &ms) != 0 || ms < 0)
-    {
-        return -1;
-    }
-
-    *seconds = ms / 1000;
-
-    return 0;
-}
-
-
-static int
-il_read_number(il_owner_reader_t *r, const char *pointer, int64_t *value)
-{
-    il_json_value_t  v;
-
-    if (il_json_lookup(r->json, il_cstr(pointer), &v) != IL_JSON_OK
-        || v.type != IL_JSON_NUMBER)
-    {
-        return -1;
-    }
-
-    return il_digits_parse(v.raw, 18, value);
-}
-
-
-static int
-il_owner_read(il_owner_reader_t *r, il_owner_claims_t *c)
+il_owner_read(il_claims_t *r, il_owner_claims_t *c)
 {
     il_str_t         iss;
     il_json_value_t  top;
@@ -531,17 +403,17 @@ il_owner_read(il_owner_reader_t *r, il_owner_claims_t *c)
         return -1;
     }
 
-    if (il_read_text(r, "/iss", &iss) != 0
+    if (il_claims_text(r, "/iss", &iss) != 0
         || !il_str_eq(iss, il_cstr("interlock"))
-        || il_read_uuid(r, "/sub", c->job_id) != 0
-        || il_read_uuid(r, "/jti", c->attempt_id) != 0
-        || il_read_text(r, "/tenant", &c->tenant) != 0
-        || il_read_text(r, "/kind", &c->kind) != 0
-        || il_read_text(r, "/work_key", &c->work_key) != 0
-        || il_read_text(r, "/worker", &c->worker) != 0
-        || il_read_number(r, "/fence", &c->fence) != 0
-        || il_read_time(r, "/iat", &c->iat) != 0
-        || il_read_time(r, "/exp", &c->exp) != 0)
+        || il_claims_uuid(r, "/sub", c->job_id) != 0
+        || il_claims_uuid(r, "/jti", c->attempt_id) != 0
+        || il_claims_text(r, "/tenant", &c->tenant) != 0
+        || il_claims_text(r, "/kind", &c->kind) != 0
+        || il_claims_text(r, "/work_key", &c->work_key) != 0
+        || il_claims_text(r, "/worker", &c->worker) != 0
+        || il_claims_number(r, "/fence", &c->fence) != 0
+        || il_claims_time(r, "/iat", &c->iat) != 0
+        || il_claims_time(r, "/exp", &c->exp) != 0)
     {
         return -1;
     }
@@ -554,37 +426,24 @@ int
 il_owner_verify(il_owner_claims_t *claims, char *buf, size_t cap,
     il_str_t token, const il_token_keys_t *keys, int64_t now)
 {
-    char               msg[IL_TOKEN_MAX], footer[IL_TOKEN_MAX];
-    char               expected[IL_FOOTER_CAP];
-    size_t             i, n, msglen, footerlen;
-    il_str_t           given;
-    il_owner_reader_t  r;
+    return il_owner_verify_seen(claims, buf, cap, token, keys, NULL, now);
+}
+
+
+int
+il_owner_verify_seen(il_owner_claims_t *claims, char *buf, size_t cap,
+    il_str_t token, const il_token_keys_t *keys, il_token_seen_t *seen,
+    int64_t now)
+{
+    char         msg[IL_TOKEN_MAX];
+    il_claims_t  r;
 
     memset(claims, 0, sizeof(*claims));
 
-    if (il_paseto_footer(footer, sizeof(footer), &footerlen, token) != 0) {
+    if (il_token_open(msg, &r.json, token, il_str(NULL, 0), keys, seen) != 0) {
         return -1;
     }
 
-    given = il_str(footer, footerlen);
-
-    for (i = 0; i < keys->n; i++) {
-        n = il_owner_footer(expected, &keys->keys[i]);
-
-        if (il_str_eq(given, il_str(expected, n))) {
-            break;
-        }
-    }
-
-    if (i == keys->n
-        || il_paseto_verify(msg, sizeof(msg), &msglen, footer, sizeof(footer),
-                            &footerlen, token, il_str(NULL, 0),
-                            keys->keys[i].pk) != 0)
-    {
-        return -1;
-    }
-
-    r.json = il_str(msg, msglen);
     r.buf = buf;
     r.cap = cap;
     r.used = 0;

@@ -83,6 +83,33 @@ int il_owner_issue(char *out, size_t cap, size_t *outlen,
 int il_owner_verify(il_owner_claims_t *claims, char *buf, size_t cap,
     il_str_t token, const il_token_keys_t *keys, int64_t now) IL_MUST_CHECK;
 
+/*
+ * Tokens that were verified, so that the next request with one costs a hash
+ * and no signature.  What is remembered are digests under a key of this
+ * process; claims and the end are read from the token each time.  When the
+ * keys change it must be begun anew.  One thread at a time.
+ */
+#define IL_SEEN_DIGEST  32
+#define IL_SEEN_SETS    256
+#define IL_SEEN_WAYS    4
+
+typedef struct {
+    uint8_t  digests[IL_SEEN_WAYS][IL_SEEN_DIGEST];
+    uint8_t  next;
+} il_seen_set_t;
+
+typedef struct {
+    uint8_t        key[32];
+    il_seen_set_t  sets[IL_SEEN_SETS];
+} il_token_seen_t;
+
+void il_token_seen_init(il_token_seen_t *seen);
+
+/* il_owner_verify() with such a memory, or NULL. */
+int il_owner_verify_seen(il_owner_claims_t *claims, char *buf, size_t cap,
+    il_str_t token, const il_token_keys_t *keys, il_token_seen_t *seen,
+    int64_t now) IL_MUST_CHECK;
+
 #pragma GCC visibility pop
 
 #endif /* IL_TOKEN_H */

@@ -10,6 +10,7 @@
 #include "body.h"
 #include "hold.h"
 #include "il_answer.h"
+#include "il_href.h"
 #include "metrics.h"
 #include "owner.h"
 #include "park.h"
@@ -92,6 +93,26 @@ il_finish_queue(il_req_t *r)
 }
 
 
+/* People will follow it: it must not run anything when they do.  0, or -1 and
+ * a problem was answered. */
+
+static int
+il_finish_url(il_req_t *r, const il_field_t *f, il_str_t *url)
+{
+    if (il_body_string(r, f, IL_URL_MAX, url) != 0) {
+        return -1;
+    }
+
+    if (url->data != NULL && url->len != 0 && !il_href_safe(*url)) {
+        il_body_invalid(r, f->name, "must be a URL of http or https, or a "
+                        "relative one, without blanks");
+        return -1;
+    }
+
+    return 0;
+}
+
+
 static il_finish_t *
 il_finish_op(il_req_t *r, const char *call)
 {
@@ -122,7 +143,7 @@ il_finish_complete_go(il_req_t *r)
     };
 
     if (il_body_fields(r, in, 3, 1) != 0
-        || il_body_string(r, &in[1], IL_URL_MAX, &f->result_url) != 0
+        || il_finish_url(r, &in[1], &f->result_url) != 0
         || (in[2].seen
             && il_body_object(r, in[2].value, "counts", counts, 2) != 0)
         || il_body_int(r, &counts[0], 0, IL_COUNT_MAX, &f->processed) != 0
@@ -159,7 +180,7 @@ il_finish_fail_go(il_req_t *r)
     if (il_body_fields(r, in, 5, 1) != 0
         || il_body_string(r, &in[0], IL_ERROR_MAX, &f->error) != 0
         || il_body_string(r, &in[2], IL_MESSAGE_MAX, &f->user_message) != 0
-        || il_body_string(r, &in[3], IL_URL_MAX, &f->log_url) != 0
+        || il_finish_url(r, &in[3], &f->log_url) != 0
         || il_body_int(r, &in[4], 0, IL_AFTER_MAX, &f->retry_after) != 0)
     {
         return;

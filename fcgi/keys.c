@@ -351,6 +351,20 @@ il_keys_issue(char *out, size_t cap, size_t *outlen,
 }
 
 
+int
+il_keys_issue_ticket(char *out, size_t cap, size_t *outlen,
+    const il_ticket_claims_t *claims)
+{
+    int  rc;
+
+    (void) pthread_rwlock_rdlock(&il_keys_lock);
+    rc = il_ticket_issue(out, cap, outlen, claims, &il_keys.keys[0]);
+    (void) pthread_rwlock_unlock(&il_keys_lock);
+
+    return rc;
+}
+
+
 /* 1 if the token names a key that is not known here. */
 
 static int
@@ -449,6 +463,38 @@ il_keys_verify(il_owner_claims_t *claims, char *buf, size_t cap,
     il_keys_look();
 
     return il_keys_check(claims, buf, cap, token, now);
+}
+
+
+static int
+il_keys_check_ticket(il_ticket_claims_t *claims, char *buf, size_t cap,
+    il_str_t ticket, int64_t now)
+{
+    int  rc;
+
+    (void) pthread_rwlock_rdlock(&il_keys_lock);
+    rc = il_ticket_verify(claims, buf, cap, ticket, &il_keys, NULL, now);
+    (void) pthread_rwlock_unlock(&il_keys_lock);
+
+    return rc;
+}
+
+
+int
+il_keys_verify_ticket(il_ticket_claims_t *claims, char *buf, size_t cap,
+    il_str_t ticket, int64_t now)
+{
+    if (il_keys_check_ticket(claims, buf, cap, ticket, now) == 0) {
+        return 0;
+    }
+
+    if (!il_keys_unknown(ticket)) {
+        return -1;
+    }
+
+    il_keys_look();
+
+    return il_keys_check_ticket(claims, buf, cap, ticket, now);
 }
 
 

@@ -3,6 +3,7 @@
  */
 
 #include "il_time.h"
+#include "look.h"
 #include "park.h"
 #include "route.h"
 #include "server.h"
@@ -15,6 +16,8 @@ typedef struct {
     uint8_t      job_id[IL_UUID_BYTES];
     int          waits;           /* wait is in the park table */
     int          last;            /* answer with what there is */
+
+    const il_look_view_t  *view;
     il_waiter_t  wait;
 } il_look_t;
 
@@ -55,7 +58,7 @@ il_look_expire(il_req_t *r)
  * space around the equals sign); what is not understood is ignored, as that
  * says. */
 
-static int64_t
+int64_t
 il_look_prefer(const il_req_t *r)
 {
     size_t       n;
@@ -104,9 +107,9 @@ il_look_prefer(const il_req_t *r)
 
 
 void
-il_look_job(il_req_t *r)
+il_look_start(il_req_t *r, const uint8_t job_id[IL_UUID_BYTES], int64_t wait,
+    const il_look_view_t *view)
 {
-    int64_t     wait;
     il_look_t  *l;
 
     l = il_pool_get(&r->pool, sizeof(il_look_t));
@@ -116,13 +119,8 @@ il_look_job(il_req_t *r)
     }
 
     r->op = l;
-
-    if (il_uuid_parse(l->job_id, r->args[0]) != 0) {
-        il_req_problem(r, IL_P_NOT_FOUND, "There is no such job.");
-        return;
-    }
-
-    wait = il_look_prefer(r);
+    l->view = view;
+    memcpy(l->job_id, job_id, IL_UUID_BYTES);
 
     if (wait > 0) {
         l->wait.r = r;
@@ -141,6 +139,30 @@ il_look_job(il_req_t *r)
     }
 
     il_look_again(r);
+}
+
+
+static void
+il_look_show(il_req_t *r, il_str_t doc)
+{
+    il_buf_add(il_req_json(r, 200), doc);
+    il_req_done(r);
+}
+
+
+void
+il_look_job(il_req_t *r)
+{
+    uint8_t  job_id[IL_UUID_BYTES];
+
+    static const il_look_view_t  view = { NULL, il_look_show };
+
+    if (il_uuid_parse(job_id, r->args[0]) != 0) {
+        il_req_problem(r, IL_P_NOT_FOUND, "There is no such job.");
+        return;
+    }
+
+    il_look_start(r, job_id, il_look_prefer(r), &view);
 }
 
 
@@ -165,9 +187,27 @@ il_look_call(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n,
 
 
 static void
+il_look_missing(il_req_t *r)
+{
+    il_look_leave(r);
+    il_req_problem(r, IL_P_NOT_FOUND, "There is no such job.");
+}
+
+
+static void
 il_look_answer(il_req_t *r, const il_db_result_t *res, size_t row)
 {
+    il_str_t    doc;
     il_look_t  *l = r->op;
+
+    doc = il_db_cell(res, row, il_db_column(res, "doc"));
+
+    /* before it waits: who may not see it is not to learn when it ends */
+
+    if (l->view->may != NULL && !l->view->may(r, doc)) {
+        il_look_missing(r);
+        return;
+    }
 
     if (l->waits && !l->last && il_now_ms() < l->wait.deadline
         && !il_loop_draining()
@@ -178,17 +218,7 @@ il_look_answer(il_req_t *r, const il_db_result_t *res, size_t row)
     }
 
     il_look_leave(r);
-    il_buf_add(il_req_json(r, 200),
-               il_db_cell(res, row, il_db_column(res, "doc")));
-    il_req_done(r);
-}
-
-
-static void
-il_look_missing(il_req_t *r)
-{
-    il_look_leave(r);
-    il_req_problem(r, IL_P_NOT_FOUND, "There is no such job.");
+    l->view->show(r, doc);
 }
 
 

@@ -426,7 +426,13 @@ il_req_problem_more(il_req_t *r, il_problem_e p, il_str_t detail,
         il_req_header(r, "WWW-Authenticate", il_cstr("Bearer"));
     }
 
-    il_req_problem_text(&r->out, p, detail, extra);
+    if (r->tell != NULL) {
+        r->tell(r, p);
+
+    } else {
+        il_req_problem_text(&r->out, p, detail, extra);
+    }
+
     il_req_done(r);
 }
 

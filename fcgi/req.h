@@ -51,6 +51,11 @@ struct il_req_s {
                                          itself: where a problem of it goes,
                                          and does not end the request */
 
+    void              *press;         /* of a button, in pool; or NULL */
+
+    /* tells a problem in its own way, in r->out and r->type; or NULL */
+    void             (*tell)(il_req_t *r, il_problem_e p);
+
     void              *op;            /* the handler's own, in pool */
     void             (*lost)(il_req_t *r);     /* the answer could not be
                                                   written; may be NULL */
@@ -70,6 +75,7 @@ struct il_route_s {
 #define IL_ACCESS_OWNER    0x200      /* the handler verifies it */
 #define IL_ACCESS_INGRESS  0x400      /* the edge verified it, or a token */
 #define IL_ACCESS_EDGE     0x800      /* the edge itself; the handler looks */
+#define IL_ACCESS_TICKET   0x1000     /* the handler verifies it */
 
 
 /* Takes one request from a connection that is readable: reads, routes,

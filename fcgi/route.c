@@ -15,6 +15,12 @@ static const il_route_t  il_routes[] = {
     { IL_M_POST, "/in/{}", IL_ACCESS_INGRESS, il_submit_ingress },
     { IL_M_HEAD, "/in/{}", IL_ACCESS_NONE, il_submit_ingress_head },
 
+    { IL_M_POST, "/v1/tickets", IL_ROLE_SUBMIT, il_ticket_post },
+    { IL_M_POST, "/button/{}", IL_ACCESS_TICKET, il_button_post },
+    { IL_M_GET, "/button/{}", IL_ACCESS_TICKET, il_button_get },
+    { IL_M_GET, "/button/jobs/{}", IL_ACCESS_TICKET, il_button_job },
+    { IL_M_POST, "/button/jobs/{}", IL_ACCESS_TICKET, il_button_job },
+
     { IL_M_POST, "/v1/jobs", IL_ROLE_SUBMIT, il_submit_job },
     { IL_M_POST, "/v1/jobs:batch", IL_ROLE_SUBMIT, il_submit_jobs },
     { IL_M_GET, "/v1/jobs", IL_ROLE_ANY, il_list_jobs },

@@ -23,6 +23,10 @@ il_str_t il_route_query(const il_req_t *r, const char *name);
 
 void il_submit_ingress(il_req_t *r);
 void il_submit_ingress_head(il_req_t *r);
+void il_ticket_post(il_req_t *r);
+void il_button_post(il_req_t *r);
+void il_button_get(il_req_t *r);
+void il_button_job(il_req_t *r);
 void il_submit_job(il_req_t *r);
 void il_submit_jobs(il_req_t *r);
 void il_claim_post(il_req_t *r);

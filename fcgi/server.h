@@ -7,6 +7,7 @@
 #define IL_SERVER_H
 
 #include "conf.h"
+#include "il_ticket.h"
 #include "il_token.h"
 #include "lane.h"
 
@@ -53,6 +54,12 @@ int il_keys_issue(char *out, size_t cap, size_t *outlen,
     const il_owner_claims_t *claims) IL_MUST_CHECK;
 int il_keys_verify(il_owner_claims_t *claims, char *buf, size_t cap,
     il_str_t token, int64_t now) IL_MUST_CHECK;
+
+/* The same for tickets. */
+int il_keys_issue_ticket(char *out, size_t cap, size_t *outlen,
+    const il_ticket_claims_t *claims) IL_MUST_CHECK;
+int il_keys_verify_ticket(il_ticket_claims_t *claims, char *buf, size_t cap,
+    il_str_t ticket, int64_t now) IL_MUST_CHECK;
 
 /* Calls with key id and public key (PASERK) of each; the first one signs. */
 void il_keys_each(void (*each)(void *ctx, size_t i, const char *kid,

@@ -6,6 +6,7 @@
  * whose COMMIT was lost finds its own answer.
  */
 
+#include "il_button.h"
 #include "il_enc.h"
 #include "il_key.h"
 #include "ingress_pk.h"
@@ -53,6 +54,12 @@ static void
 il_submit_fingerprint(il_submit_t *s, il_str_t body)
 {
     il_fp_t  fp;
+
+    if (s->button) {
+        il_button_fp(s->fingerprint, s->kind, s->work_key, s->requested_by,
+                     s->fresh);
+        return;
+    }
 
     il_fp_init(&fp, il_req_param(s->r, "REQUEST_METHOD"), s->source,
                s->r->uri);
@@ -115,6 +122,21 @@ il_submit_ready(il_submit_t *s, il_str_t body)
     il_submit_about(s);
 
     s->item.bytes = body.len + s->headers.len + 512;
+}
+
+
+void
+il_submit_press(il_submit_t *s, il_str_t idem,
+    const il_ticket_claims_t *claims, int fresh)
+{
+    s->button = 1;
+    s->source = il_cstr("button");
+    s->mismatch = il_cstr("reject");
+    s->idem = idem;
+    s->kind = claims->kind;
+    s->work_key = claims->work_key;
+    s->requested_by = claims->user;
+    s->fresh = fresh;
 }
 
 

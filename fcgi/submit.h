@@ -9,6 +9,7 @@
 #include "body.h"
 #include "il_answer.h"
 #include "il_hash.h"
+#include "il_ticket.h"
 #include "il_uuid.h"
 #include "req.h"
 
@@ -44,6 +45,8 @@ struct il_submit_s {
     int64_t        run_after;      /* INT64_MIN: none; so below */
     int64_t        deadline;
     int            fresh;
+    int            button;         /* pressed in a browser: its fingerprint
+                                      and its answer are a button's */
 };
 
 
@@ -53,6 +56,10 @@ il_submit_t *il_submit_new(il_req_t *r);
 
 /* Sets what a submission starts with: zeroed memory before. */
 void il_submit_init(il_submit_t *s, il_req_t *r);
+
+/* Fills what a press of a button says. */
+void il_submit_press(il_submit_t *s, il_str_t idem,
+    const il_ticket_claims_t *claims, int fresh);
 
 /* Fills what is made of the body, its fingerprint before all; then it may go
  * to the lane. */
@@ -69,6 +76,10 @@ enum {
 };
 
 extern const il_field_t  il_submit_fields[IL_F_MAX];
+
+/* A work key as a string, taken as it stands, or as an array of its parts. */
+int il_submit_key(il_req_t *r, const il_field_t *f, il_str_t *out)
+    IL_MUST_CHECK;
 
 /* An idempotency key that is a field: as it stands. */
 int il_submit_idem(il_req_t *r, const il_field_t *f, il_submit_t *s)

@@ -365,12 +365,14 @@ static void
 il_submit_respond(il_submit_t *s, const il_link_t *link,
     const il_db_result_t *res, size_t row, const il_submit_cols_t *c)
 {
-    char          location[sizeof("/v1/jobs/") + IL_UUID_TEXT];
+    char          id[IL_UUID_TEXT + 1];
+    char          location[sizeof(IL_ANSWER_BUTTON_JOBS) + IL_UUID_TEXT];
     int64_t       code;
     il_req_t     *r = s->r;
     il_answer_t   a;
 
     il_submit_answer(&a, res, row, c);
+    a.button = s->button;
 
     if (a.decision == IL_D_NONE
         || il_db_cell_int(res, row, c->code, &code) != 0)
@@ -399,8 +401,10 @@ il_submit_respond(il_submit_t *s, const il_link_t *link,
     }
 
     if (code == 202 && (a.has & IL_ANSWER_HAS_JOB)) {
-        memcpy(location, "/v1/jobs/", sizeof("/v1/jobs/") - 1);
-        il_uuid_format(location + sizeof("/v1/jobs/") - 1, a.job_id);
+        il_uuid_format(id, a.job_id);
+        (void) snprintf(location, sizeof(location), "%s%s",
+                        a.button ? IL_ANSWER_BUTTON_JOBS : IL_ANSWER_JOBS,
+                        id);
         il_req_header(r, "Location", il_cstr(location));
     }
 

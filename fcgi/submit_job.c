@@ -28,9 +28,7 @@ const il_field_t  il_submit_fields[IL_F_MAX] = {
 };
 
 
-/* A work key as a string, taken as it stands, or as its parts. */
-
-static int
+int
 il_submit_key(il_req_t *r, const il_field_t *f, il_str_t *out)
 {
     char             *key;

@@ -42,10 +42,14 @@ ngx_http_interlock_check(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *conf)
     if (conf->shm_zone) {
         zone = conf->shm_zone->data;
 
-        if (conf->idem && (conf->tenant == NULL || conf->source == NULL)) {
+        if ((conf->idem || ngx_http_interlock_is_ticket(conf))
+            && (conf->tenant == NULL || conf->source == NULL))
+        {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"interlock_idempotency_key\" in location "
-                               "\"%V\" needs \"%s\"", &clcf->name,
+                               "\"%s\" in location "
+                               "\"%V\" needs \"%s\"",
+                               conf->idem ? "interlock_idempotency_key"
+                                          : "interlock", &clcf->name,
                                conf->tenant == NULL ? "interlock_tenant"
                                                     : "interlock_source");
             return NGX_CONF_ERROR;
@@ -58,6 +62,12 @@ ngx_http_interlock_check(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *conf)
 
         loc->label = clcf->name;
         loc->counters = &conf->counters;
+    }
+
+    if (ngx_http_interlock_is_ticket(conf)
+        && ngx_http_interlock_ticket_check(cf, conf) != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     if (conf->verify && conf->idem
@@ -450,7 +460,9 @@ ngx_http_interlock_check_upstream(ngx_conf_t *cf,
             return NGX_CONF_ERROR;
         }
 
-        if (conf->shm_zone == NULL || conf->idem == NULL) {
+        if (conf->shm_zone == NULL
+            || (conf->idem == NULL && !ngx_http_interlock_is_ticket(conf)))
+        {
             continue;
         }
 

@@ -41,6 +41,7 @@ typedef struct ngx_http_interlock_effect_conf_s {
 
 struct ngx_http_interlock_keys_s {
     il_token_keys_t                 set;
+    il_token_seen_t                 seen;       /* of this process */
     ngx_str_t                       path;       /* full, with a NUL behind */
     struct timespec                 changed;    /* mtime of path */
     time_t                          looked;
@@ -136,13 +137,17 @@ char *ngx_http_interlock_effect_uri(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_interlock_effect_merge(ngx_conf_t *cf,
     ngx_http_interlock_loc_conf_t *prev, ngx_http_interlock_loc_conf_t *conf);
 
-/* ngx_http_interlock_effect_keys.c: who signs owner tokens */
+/* ngx_http_interlock_effect_keys.c: who signs owner tokens and tickets; buf
+ * holds what claims points into, and lives as long */
 
 char *ngx_http_interlock_effect_keys(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_int_t ngx_http_interlock_keys_verify(ngx_http_request_t *r,
     ngx_http_interlock_keys_t *keys, ngx_str_t *token,
     il_owner_claims_t *claims, char *buf, size_t cap);
+ngx_int_t ngx_http_interlock_keys_ticket(ngx_http_request_t *r,
+    ngx_http_interlock_keys_t *keys, il_str_t ticket,
+    il_ticket_claims_t *claims, char *buf, size_t cap);
 
 /* ngx_http_interlock_effect.c: the phase handler of such locations */
 

@@ -57,6 +57,7 @@ ngx_http_interlock_effect_keys(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     ilcf->keys->path = value[1];
+    il_token_seen_init(&ilcf->keys->seen);
 
     if (ngx_conf_full_name(cf->cycle, &ilcf->keys->path, 1) != NGX_OK) {
         return NGX_CONF_ERROR;
@@ -78,7 +79,8 @@ ngx_http_interlock_effect_keys(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* NGX_DECLINED: not a token of ours */
+/* NGX_DECLINED: not a token of ours.  The keys are remembered, and so is, in
+ * keys->seen, what they have verified. */
 
 ngx_int_t
 ngx_http_interlock_keys_verify(ngx_http_request_t *r,
@@ -89,12 +91,41 @@ ngx_http_interlock_keys_verify(ngx_http_request_t *r,
 
     t = ngx_http_interlock_str(token);
 
-    if (il_owner_verify(claims, buf, cap, t, &keys->set, ngx_time()) == 0) {
+    if (il_owner_verify_seen(claims, buf, cap, t, &keys->set, &keys->seen,
+                             ngx_time())
+        == 0)
+    {
         return NGX_OK;
     }
 
     if (ngx_http_interlock_keys_again(keys, r->connection->log)
-        && il_owner_verify(claims, buf, cap, t, &keys->set, ngx_time()) == 0)
+        && il_owner_verify_seen(claims, buf, cap, t, &keys->set, &keys->seen,
+                                ngx_time())
+           == 0)
+    {
+        return NGX_OK;
+    }
+
+    return NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_interlock_keys_ticket(ngx_http_request_t *r,
+    ngx_http_interlock_keys_t *keys, il_str_t ticket,
+    il_ticket_claims_t *claims, char *buf, size_t cap)
+{
+    if (il_ticket_verify(claims, buf, cap, ticket, &keys->set, &keys->seen,
+                         ngx_time())
+        == 0)
+    {
+        return NGX_OK;
+    }
+
+    if (ngx_http_interlock_keys_again(keys, r->connection->log)
+        && il_ticket_verify(claims, buf, cap, ticket, &keys->set, &keys->seen,
+                            ngx_time())
+           == 0)
     {
         return NGX_OK;
     }
@@ -129,6 +160,7 @@ ngx_http_interlock_keys_again(ngx_http_interlock_keys_t *keys, ngx_log_t *log)
     }
 
     keys->set = set;
+    il_token_seen_init(&keys->seen);
 
     ngx_log_error(NGX_LOG_NOTICE, log, 0,
                   "interlock: the keys of \"%V\" were read again",

@@ -80,6 +80,10 @@ ngx_http_interlock_header_filter(ngx_http_request_t *r)
                     : ngx_http_next_header_filter(r);
     }
 
+    if (ngx_http_interlock_ticket_headers(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     imcf = ngx_http_get_module_main_conf(r, ngx_http_interlock_module);
 
     if (imcf->zones->nelts == 0) {

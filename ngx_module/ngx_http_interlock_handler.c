@@ -216,6 +216,7 @@ ngx_http_interlock_redirected(ngx_http_request_t *r,
     ctx->keyed = 0;
     ctx->body_ready = 0;
     ctx->verified = 0;
+    ctx->ticket = NULL;
 
     ngx_str_null(&ctx->tenant);
     ngx_str_null(&ctx->source);
@@ -296,7 +297,9 @@ ngx_http_interlock_decide(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
         return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_SPLIT);
     }
 
-    if (ctx->lcf->shm_zone == NULL || ctx->redirected) {
+    if (ctx->lcf->shm_zone == NULL || ctx->redirected
+        || ngx_http_interlock_ticket_passes(ctx))
+    {
         return ngx_http_interlock_pass(ctx, NGX_HTTP_INTERLOCK_UNKEYED);
     }
 

@@ -53,6 +53,10 @@ ngx_http_interlock_keys(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
         return problem;
     }
 
+    if (ctx->ticket) {
+        return ngx_http_interlock_ticket_keys(r, ctx, detail);
+    }
+
     /*
      * The idempotency key comes first, so that it may be a part of the work
      * key: a request that is work of its own.  What is wrong with it is said

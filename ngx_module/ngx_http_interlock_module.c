@@ -381,7 +381,10 @@ ngx_http_interlock_merge(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *prev,
 
     mismatch = NGX_HTTP_INTERLOCK_REJECT;
 
-    if (conf->verify) {
+    if (ngx_http_interlock_is_ticket(conf)) {
+        ngx_str_set(&conf->verified, "ticket");
+
+    } else if (conf->verify) {
         name = il_sig_scheme_name(conf->verify->sig.scheme);
         conf->verified.data = (u_char *) name.data;
         conf->verified.len = name.len;

@@ -13,6 +13,7 @@
 #include <ngx_http.h>
 
 #include "il_answer.h"
+#include "il_button.h"
 #include "il_enc.h"
 #include "il_hash.h"
 #include "il_json.h"
@@ -20,6 +21,7 @@
 #include "il_problem.h"
 #include "il_shake.h"
 #include "il_sig.h"
+#include "il_ticket.h"
 #include "il_time.h"
 #include "il_token.h"
 
@@ -84,8 +86,28 @@ typedef struct {
 } ngx_http_interlock_used_t;
 
 
+/* of "interlock_verify ticket" */
+
 typedef struct {
-    il_sig_conf_t                   sig;
+    ngx_str_t                       origins;    /* others than the site, joined
+                                                 * by commas */
+} ngx_http_interlock_ticket_conf_t;
+
+
+/* of a request with a ticket */
+
+typedef struct {
+    il_button_t                     in;
+    il_ticket_claims_t              claims;     /* slices of memory of the
+                                                 * request */
+    ngx_str_t                       user;
+} ngx_http_interlock_ticket_t;
+
+
+typedef struct {
+    il_sig_conf_t                   sig;        /* scheme NULL: a ticket */
+    ngx_http_interlock_ticket_conf_t
+                                   *ticket;     /* or NULL */
     ngx_http_complex_value_t       *url;        /* public URL, or NULL */
     il_shake_conf_t                 shake;
     il_shake_taken_t                taken;      /* if status: the scheme's
@@ -201,6 +223,7 @@ typedef struct {
 
     struct ngx_http_interlock_effect_s
                                    *effect;     /* of the fencing proxy */
+    ngx_http_interlock_ticket_t    *ticket;     /* of a web page; or NULL */
 
     ngx_chain_t                    *split_bufs; /* the body as it came */
     size_t                          split_list; /* bytes before it; or 0 */
@@ -317,6 +340,41 @@ char *ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 il_problem_e ngx_http_interlock_verify_request(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, il_str_t *detail);
+
+/* ngx_http_interlock_ticket.c: "interlock_verify ticket"
+ *
+ * _conf: the directive.  _check: once a location is complete.
+ * _start: before the body is read; NGX_OK to go on, else what the handler is
+ * to return (preflights are answered here).
+ * _verify: IL_P_NONE if the ticket is good and the request may come from where
+ * it does, else the problem.
+ * _keys: the names and keys of the request, from the ticket and what was sent;
+ * tenant and kind of the location are known.
+ * _headers: what other origins' pages need, in every answer. */
+
+char *ngx_http_interlock_ticket_conf(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *ilcf, ngx_http_interlock_verify_t *verify);
+char *ngx_http_interlock_ticket_check(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf);
+ngx_int_t ngx_http_interlock_ticket_start(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
+il_problem_e ngx_http_interlock_ticket_verify(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_str_t *detail);
+il_problem_e ngx_http_interlock_ticket_keys(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_str_t *detail);
+ngx_int_t ngx_http_interlock_ticket_headers(ngx_http_request_t *r);
+ngx_int_t ngx_http_interlock_ticket_add_variables(ngx_conf_t *cf);
+
+/* 1 if the location takes tickets. */
+ngx_uint_t ngx_http_interlock_is_ticket(ngx_http_interlock_loc_conf_t *ilcf);
+
+/* 1 if the zone has no part in the request: it asks for nothing, or the answer
+ * is a page, which shows how things stand now. */
+ngx_uint_t ngx_http_interlock_ticket_passes(ngx_http_interlock_ctx_t *ctx);
+
+/* Answers a problem as a page: NGX_DECLINED if it is not to be one. */
+ngx_int_t ngx_http_interlock_ticket_problem(ngx_http_request_t *r,
+    il_problem_e problem, ngx_uint_t retry_after);
 
 /* ngx_http_interlock_file.c: the text of a parameter's file, which is to be
  * freed (and is wiped then); what is wrong was logged. */

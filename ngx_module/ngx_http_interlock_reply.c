@@ -32,7 +32,14 @@ ngx_http_interlock_reply_problem(ngx_http_request_t *r, il_problem_e problem,
     il_str_t detail, ngx_uint_t retry_after)
 {
     size_t     len;
+    ngx_int_t  rc;
     ngx_str_t  value;
+
+    rc = ngx_http_interlock_ticket_problem(r, problem, retry_after);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
 
     len = il_problem_build(ngx_http_interlock_buffer,
                            NGX_HTTP_INTERLOCK_PROBLEM_CAP, problem, detail,
@@ -86,6 +93,7 @@ ngx_http_interlock_reply_answer(ngx_http_request_t *r,
     char               id[IL_UUID_TEXT + 1];
     size_t             len;
     ngx_str_t          value;
+    il_str_t           jobs;
     ngx_uint_t         status;
     il_answer_t        answer;
     il_shake_taken_t  *taken;
@@ -94,6 +102,7 @@ ngx_http_interlock_reply_answer(ngx_http_request_t *r,
 
     answer.kind = ngx_http_interlock_str(&ctx->kind);
     answer.work_key = ngx_http_interlock_str(&ctx->work_key);
+    answer.button = (ctx->ticket != NULL);
 
     len = il_answer_build(ngx_http_interlock_buffer,
                           sizeof(ngx_http_interlock_buffer), &answer);
@@ -123,17 +132,19 @@ ngx_http_interlock_reply_answer(ngx_http_request_t *r,
 
         il_uuid_format(id, answer.job_id);
 
-        value.len = sizeof("/v1/jobs/") - 1 + IL_UUID_TEXT;
+        jobs = il_cstr(answer.button ? IL_ANSWER_BUTTON_JOBS
+                                     : IL_ANSWER_JOBS);
+
+        value.len = jobs.len + IL_UUID_TEXT;
         value.data = ngx_pnalloc(r->pool, value.len);
         if (value.data == NULL) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 
-        ngx_memcpy(ngx_cpymem(value.data, "/v1/jobs/",
-                              sizeof("/v1/jobs/") - 1),
-                   id, IL_UUID_TEXT);
+        ngx_memcpy(ngx_cpymem(value.data, jobs.data, jobs.len), id,
+                   IL_UUID_TEXT);
 
-        ctx->job_id.data = value.data + sizeof("/v1/jobs/") - 1;
+        ctx->job_id.data = value.data + jobs.len;
         ctx->job_id.len = IL_UUID_TEXT;
 
         /*

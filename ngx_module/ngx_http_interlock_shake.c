@@ -130,6 +130,10 @@ ngx_http_interlock_shake_start(ngx_http_request_t *r,
     il_shake_answer_t             answer;
     ngx_http_interlock_verify_t  *verify;
 
+    if (ngx_http_interlock_is_ticket(ctx->lcf)) {
+        return ngx_http_interlock_ticket_start(r, ctx);
+    }
+
     if (r->method == NGX_HTTP_HEAD) {
         return ngx_http_interlock_shake_head(r, ctx);
     }
@@ -162,7 +166,7 @@ ngx_http_interlock_shake_verified(ngx_http_request_t *r,
     il_shake_rc_e      rc;
     il_shake_answer_t  answer;
 
-    if (r->method != NGX_HTTP_POST) {
+    if (r->method != NGX_HTTP_POST || ctx->lcf->verify->ticket) {
         return NGX_OK;
     }
 

@@ -139,7 +139,8 @@ ngx_http_interlock_add_variables(ngx_conf_t *cf)
         || ngx_http_interlock_add_table(cf, ngx_http_interlock_answer_vars,
                                         &imcf->answer)
            != NGX_OK
-        || ngx_http_interlock_backend_add_variables(cf) != NGX_OK)
+        || ngx_http_interlock_backend_add_variables(cf) != NGX_OK
+        || ngx_http_interlock_ticket_add_variables(cf) != NGX_OK)
     {
         return NGX_ERROR;
     }

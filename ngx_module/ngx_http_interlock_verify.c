@@ -59,6 +59,11 @@ ngx_http_interlock_verify(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     cln->handler = ngx_http_interlock_verify_cleanup;
     cln->data = verify;
 
+    if (value[1].len == 6 && ngx_strncmp(value[1].data, "ticket", 6) == 0) {
+        ilcf->verify = verify;
+        return ngx_http_interlock_ticket_conf(cf, ilcf, verify);
+    }
+
     err[0] = '\0';
 
     if (il_sig_conf_init(&verify->sig, ngx_http_interlock_str(&value[1]), err,
@@ -230,6 +235,10 @@ ngx_http_interlock_verify_request(ngx_http_request_t *r,
     ngx_http_interlock_verify_t  *verify;
 
     verify = ctx->lcf->verify;
+
+    if (verify->ticket) {
+        return ngx_http_interlock_ticket_verify(r, ctx, detail);
+    }
 
     if (verify->gunzip) {
         problem = ngx_http_interlock_content(r, ctx, detail);

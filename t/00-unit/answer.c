@@ -436,6 +436,8 @@ static const problem_row_t  problem_rows[] = {
     { IL_P_SEND_UNKNOWN, 400, "send-unknown" },
     { IL_P_TOKEN_INVALID, 401, "token-invalid" },
     { IL_P_OWNER_TOKEN_INVALID, 401, "owner-token-invalid" },
+    { IL_P_TICKET_INVALID, 401, "ticket-invalid" },
+    { IL_P_CROSS_ORIGIN, 403, "cross-origin" },
     { IL_P_SIGNATURE_INVALID, 401, "signature-invalid" },
     { IL_P_TIMESTAMP_OUT_OF_RANGE, 401, "timestamp-out-of-range" },
     { IL_P_FORBIDDEN, 403, "forbidden" },

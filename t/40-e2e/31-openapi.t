@@ -105,6 +105,49 @@ for my $entry ('{"id":1},{"id":2}', '{"id":1},{"id":2}',
             . hmac_sha256_hex($body, $i->secret('meta')) } });
 }
 
+# Buttons
+
+my $ticket = call('POST', '/v1/tickets', { %$sub,
+    body => { %job, user => 'dana', seconds => 60 } })->{ticket};
+call('POST', '/v1/tickets', { %$sub, body => { %job } });
+call('POST', '/v1/tickets', { %$sub,
+    body => { %job, kind => 'nosuch', user => 'dana' } });
+call('POST', '/v1/tickets', { %$sub,
+    body => { %job, kind => 'free', user => 'dana' } });
+call('POST', '/v1/tickets', { token => 'worker',
+    body => { %job, user => 'dana' } });
+call('POST', '/v1/tickets', { body => { %job, user => 'dana' } });
+
+my %ticket = ('interlock-ticket' => $ticket);
+my %press = (path => '/button/doc',
+    headers => { %ticket, 'idempotency-key' => 'press-1' });
+my $pressed = call('POST', '/button/{kind}', \%press);
+call('POST', '/button/{kind}', \%press);
+call('POST', '/button/{kind}', { path => '/button/doc',
+    headers => { %ticket, 'idempotency-key' => 'press-1',
+                 'interlock-fresh' => 1 } });
+call('POST', '/button/{kind}', { path => '/button/doc',
+    headers => \%ticket });
+call('POST', '/button/{kind}', { path => '/button/free',
+    headers => \%ticket });
+call('POST', '/button/{kind}', { path => '/button/doc',
+    headers => { %ticket, origin => 'https://elsewhere.example' } });
+my %form = ('content-type' => 'application/x-www-form-urlencoded',
+    accept => 'text/html,*/*;q=0.8');
+call('POST', '/button/{kind}', { path => '/button/doc', headers => \%form,
+    body => "ticket=$ticket&idempotency_key=press-1" });
+call('GET', '/button/{kind}', { path => '/button/doc',
+    headers => \%ticket });
+call('GET', '/button/{kind}', { path => '/button/doc' });
+
+my $button_job = '/button/jobs/{job_id}';
+my $button_path = "/button/jobs/$pressed->{job_id}";
+call('GET', $button_job, { path => $button_path, headers => \%ticket });
+call('GET', $button_job, { path => $button_path });
+call('GET', $button_job, { path => '/button/jobs/7', headers => \%ticket });
+call('POST', $button_job, { path => $button_path, headers => \%form,
+    body => "ticket=$ticket" });
+
 # Leases
 
 call('POST', '/v1/leases', { token => 'worker', body => { kinds => [] } });
