@@ -148,6 +148,10 @@ static const il_problem_row_t  il_problems[] = {
         { 409, il_string("job-final"),
           il_string("The job has ended already") },
 
+    [IL_P_JOB_NOT_RUNNING] =
+        { 409, il_string("job-not-running"),
+          il_string("Nobody has the job") },
+
     [IL_P_DECISION_NOT_POSSIBLE] =
         { 409, il_string("decision-not-possible"),
           il_string("The state does not allow this decision") },

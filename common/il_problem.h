@@ -47,6 +47,7 @@ typedef enum {
     IL_P_WORK_KIND,                /* 409 work-kind */
     IL_P_KIND_IN_USE,              /* 409 kind-in-use */
     IL_P_JOB_FINAL,                /* 409 job-final */
+    IL_P_JOB_NOT_RUNNING,          /* 409 job-not-running */
     IL_P_DECISION_NOT_POSSIBLE,    /* 409 decision-not-possible */
     IL_P_PLAN_EXPIRED,             /* 409 plan-expired */
     IL_P_LEASE_LOST,               /* 409 lease-lost */

@@ -1,6 +1,6 @@
 /*
- * act.c: what an operator does to jobs and works: cancel, decide, redrive,
- * publish.  Who, and why, is stored by the database in the same transaction.
+ * act.c: what an operator does to jobs and works: cancel, revoke, decide,
+ * redrive, publish.  Who, and why, is stored by the database in the same transaction.
  */
 
 #include "buf.h"
@@ -120,6 +120,40 @@ il_act_cancel(il_req_t *r)
     }
 
     d->status = 202;
+    d->missing = "There is no such job.";
+    il_doc_queue(d);
+}
+
+
+/* ------------------------------------------------------------------ revoke */
+
+
+/* The job's owner is over, so answers for nobody's request either. */
+
+void
+il_act_revoke(il_req_t *r)
+{
+    il_act_t    *a;
+    il_doc_t    *d;
+    il_field_t   in[] = {
+        IL_WHO_FIELDS
+    };
+
+    d = il_act_new(r, &a, "select * from interlock.job_revoke("
+                   "$1, $2, $3, $4, $5, $6, $7)", "IUTTLTU",
+                   il_act_put_cancel, il_act_cancel_done);
+
+    if (d == NULL || il_who_read(r, &a->who, in, 2, 0) != 0
+        || il_who_demand(r, &a->who) != 0)
+    {
+        return;
+    }
+
+    if (il_uuid_parse(a->job_id, r->args[0]) != 0) {
+        il_req_problem(r, IL_P_NOT_FOUND, "There is no such job.");
+        return;
+    }
+
     d->missing = "There is no such job.";
     il_doc_queue(d);
 }

@@ -274,19 +274,6 @@ il_doc_page_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 
 
 void
-il_kind_list(il_req_t *r)
-{
-    il_doc_t  *d;
-
-    d = il_doc_new(r, "select * from interlock.kind_list($1)", "I",
-                   il_doc_put_tenant, il_doc_list_done);
-    if (d != NULL) {
-        il_doc_queue(d);
-    }
-}
-
-
-void
 il_kind_get(il_req_t *r)
 {
     il_doc_t  *d;

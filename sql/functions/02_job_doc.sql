@@ -82,6 +82,33 @@ as $$
             when j.place = 'ready' then 'worker' end)::text
 $$;
 
+-- lease_doc(l): an attempt that runs now.  Nothing in it lets anybody act as
+-- its owner.
+create or replace function interlock.lease_doc(l interlock.leases)
+returns json
+language sql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+    select json_build_object(
+        'attempt_id', l.attempt_id,
+        'job_id', l.job_id,
+        'kind', l.kind,
+        'work_key', l.work_key,
+        'worker', l.worker,
+        'attempt', l.attempt,
+        'fence', l.fence,
+        'granted_at', interlock.ts(l.granted_at),
+        'expires_at', interlock.ts(l.expires_at),
+        'runtime_end', interlock.ts(l.runtime_end),
+        'lease_seconds', l.lease_seconds,
+        'renewed_at', interlock.ts(l.renewed_at),
+        'renewals', l.renewals,
+        'cancel_requested', l.cancel_requested,
+        'progress', l.progress,
+        'step', l.step)
+$$;
+
+revoke all on function interlock.lease_doc(interlock.leases) from public;
 revoke all on function interlock.job_attempts(int, uuid) from public;
 revoke all on function interlock.job_doc(interlock.jobs, json, text)
     from public;

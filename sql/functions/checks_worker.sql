@@ -35,7 +35,7 @@ begin
     select array_agg((y.c).tenant), array_agg((y.c).id),
         array_agg(interlock.check_kind((y.c).subject)),
         array_agg(interlock.check_kind((y.c).subject) || ':' || (y.c).id),
-        array_agg(gen_random_uuid()),
+        array_agg(interlock.new_id()),
         array_agg(convert_to(interlock.check_payload(y.c)::text, 'UTF8'))
     into v_ten, v_id, v_kind, v_key, v_job, v_pay
     from (select x as c from interlock.checks x

@@ -86,10 +86,10 @@ begin
     for r in
         insert into interlock.requests (tenant, id, arrived_at, source,
             idempotency_key, fingerprint, kind, work_key, decision, code,
-            reason, job_id, status, active_job_id)
+            reason, job_id, status, active_job_id, edge)
         select u.tenant, u.id, interlock.edge_time(u.at, j.created_at, v_now),
             u.source, u.idem, u.fingerprint, u.kind, u.work_key, 'skipped',
-            u.code, u.reason, u.job, u.status, a.id
+            u.code, u.reason, u.job, u.status, a.id, true
         from unnest(v_tenant, p_id, p_at, p_source, p_idem, p_fingerprint,
                     p_kind, p_work_key, p_code, p_reason, p_job, p_status,
                     p_active, v_match)
@@ -115,12 +115,12 @@ begin
     for r in
         insert into interlock.requests (tenant, id, arrived_at, source,
             idempotency_key, fingerprint, kind, work_key, version, decision,
-            code, job_id, status, first_request)
+            code, job_id, status, first_request, edge)
         select f.tenant, u.id,
             interlock.edge_time(u.at, f.arrived_at, v_now), f.source,
             f.idempotency_key, coalesce(u.fingerprint, f.fingerprint),
             u.kind, u.work_key, f.version, 'duplicate', f.code, f.job_id,
-            f.status, f.id
+            f.status, f.id, true
         from unnest(v_tenant, p_id, p_at, p_source, p_idem, p_fingerprint,
                     p_kind, p_work_key, p_decision, p_job)
             with ordinality as u (tenant, id, at, source, idem, fingerprint,

@@ -221,6 +221,32 @@ call('GET', $jobs, { token => 'auditor',
 call('GET', $jobs, { token => 'auditor', path => '/v1/jobs?nosuch=1' });
 call('GET', $jobs, {});
 
+my %lists = (
+    '/v1/requests' => '?kind=doc&decision=accepted&limit=2',
+    '/v1/works' => '?prefix=doc:&kind=doc',
+    '/v1/leases' => '?worker=w&kind=doc',
+    '/v1/actions' => '?by=dana&limit=3',
+    '/v1/kinds' => '?limit=1',
+    '/v1/search' => '?q=doc:a%252Fb',
+);
+for my $list (sort keys %lists) {
+    call('GET', $list, { token => 'auditor', path => "$list$lists{$list}" });
+    call('GET', $list, { token => 'auditor', path => "$list?nosuch=1" });
+    call('GET', $list, { token => 'worker', path => "$list$lists{$list}" });
+    call('GET', $list, { path => "$list$lists{$list}" });
+}
+call('GET', '/v1/requests', { token => 'operator' });
+call('GET', '/v1/works', { token => 'operator' });
+
+my $payload = '/v1/jobs/{job_id}/payload';
+for my $id ($accepted->{job_id}, '00000000-0000-7000-8000-000000000000') {
+    call('GET', $payload, { token => 'auditor',
+        path => "/v1/jobs/$id/payload" });
+    call('GET', $payload, { token => 'submit',
+        path => "/v1/jobs/$id/payload" });
+    call('GET', $payload, { path => "/v1/jobs/$id/payload" });
+}
+
 # Batches
 
 my $batch = '/v1/jobs:batch';
@@ -251,6 +277,23 @@ call('POST', $cancel, { %$op,
 call('POST', $cancel, { %end, body => {} });
 
 my %why = (requested_by => 'dana', reason => 'seen to');
+my $revoke = '/v1/jobs/{job_id}/revoke';
+call('PUT', $kinds, { %$op, path => '/v1/kinds/taken', body => {} });
+my $taken = call('POST', $jobs, { %$sub,
+    body => { kind => 'taken', work_key => 'taken:1' } });
+my %away = (path => "/v1/jobs/$taken->{job_id}/revoke");
+call('POST', $revoke, { %$op, %away, body => \%why });
+call('POST', '/v1/leases', { token => 'worker',
+    body => { kinds => ['taken'], worker => 'w' } });
+call('GET', '/v1/leases', { token => 'operator' });
+call('POST', $revoke, { %$op, %away, body => {} });
+call('POST', $revoke, { %$op, %away, body => \%why });
+call('POST', $revoke, { %$sub, %away, body => \%why });
+call('POST', $revoke, { %away, body => \%why });
+call('POST', $revoke, { %$op, body => \%why,
+    path => '/v1/jobs/00000000-0000-7000-8000-000000000000/revoke' });
+call('GET', '/v1/actions', { token => 'operator' });
+
 my $decide = '/v1/jobs/{job_id}/decide';
 %end = (path => "/v1/jobs/$mixed->{items}[1]{job_id}/decide");
 call('POST', $decide, { %$op, %end, body => { action => 'retry', %why } });

@@ -187,8 +187,8 @@ select is((select problem from interlock.kind_delete(
     interlock.tenant_create('demo'), 'k')), 'kind-unknown', 'once');
 select is_empty($$select * from interlock.kind_get(
     interlock.tenant_create('demo'), 'k')$$, 'gone');
-select results_eq($$select name from interlock.kind_list(
-    interlock.tenant_create('demo'))$$, $$values ('table')$$,
+select results_eq($$select doc::json ->> 'name' from interlock.kind_list(
+    interlock.tenant_create('demo'), 9, null)$$, $$values ('table')$$,
     'from the list too');
 select results_eq(
     $$select doc::jsonb ->> 'version', doc::jsonb ->> 'lease_seconds'
