@@ -244,6 +244,10 @@ static const il_problem_row_t  il_problems[] = {
         { 429, il_string("queue-full"),
           il_string("The queue is full") },
 
+    [IL_P_TOO_MANY_ATTEMPTS] =
+        { 429, il_string("too-many-attempts"),
+          il_string("There were too many attempts to log in") },
+
     [IL_P_INTERNAL] =
         { 500, il_string("internal"), il_string("Internal error") },
 

@@ -71,6 +71,7 @@ typedef enum {
     IL_P_ENCODING_UNSUPPORTED,     /* 415 encoding-unsupported */
     IL_P_IDEMPOTENCY_KEY_REUSED,   /* 422 idempotency-key-reused */
     IL_P_QUEUE_FULL,               /* 429 queue-full */
+    IL_P_TOO_MANY_ATTEMPTS,        /* 429 too-many-attempts */
     IL_P_INTERNAL,                 /* 500 internal */
     IL_P_PROVIDER_FAILED,          /* 502 provider-failed */
     IL_P_OUTCOME_UNRECORDED,       /* 503 outcome-unrecorded */

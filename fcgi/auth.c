@@ -1,40 +1,22 @@
 /*
  * auth.c: who asks.
  *
- * Two bounded caches by digest, four places a set, the oldest gives way.  A
- * revoked token is refused at the latest when its entry ends.
+ * A revoked token is refused at the latest when its entry of the cache ends.
  */
 
-#include <pthread.h>
 #include <strings.h>
 
-#include <sodium.h>
-
+#include "auth_cache.h"
 #include "il_hash.h"
 #include "req.h"
 #include "server.h"
 #include "work.h"
 
 
-#define IL_CACHE_SETS  1024
-#define IL_CACHE_WAYS  4
-
 #define IL_AUTH_KNOWN    5000
 #define IL_AUTH_UNKNOWN  1000
 #define IL_AUTH_TENANT   60000
 
-
-typedef struct {
-    uint8_t        digest[32];
-    int64_t        until;          /* 0: empty */
-    int            known;
-    il_identity_t  who;
-} il_cache_entry_t;
-
-typedef struct {
-    pthread_mutex_t    lock;
-    il_cache_entry_t   entries[IL_CACHE_SETS][IL_CACHE_WAYS];
-} il_cache_t;
 
 typedef struct {
     il_read_t     read;
@@ -44,81 +26,8 @@ typedef struct {
 } il_auth_read_t;
 
 
-static il_cache_t  il_tokens = { .lock = PTHREAD_MUTEX_INITIALIZER };
-static il_cache_t  il_tenants = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-
-static il_cache_entry_t *
-il_cache_set(il_cache_t *cache, const uint8_t digest[32])
-{
-    return cache->entries[((size_t) digest[0] << 8 | digest[1])
-                          % IL_CACHE_SETS];
-}
-
-
-/* 1: known, *who is filled; 0: known not to be; -1: not here. */
-
-static int
-il_cache_get(il_cache_t *cache, const uint8_t digest[32], il_identity_t *who)
-{
-    int                rc, i;
-    int64_t            now;
-    il_cache_entry_t  *e;
-
-    rc = -1;
-    now = il_now_ms();
-
-    (void) pthread_mutex_lock(&cache->lock);
-
-    e = il_cache_set(cache, digest);
-
-    for (i = 0; i < IL_CACHE_WAYS; i++) {
-        if (e[i].until > now && sodium_memcmp(e[i].digest, digest, 32) == 0) {
-            rc = e[i].known;
-            *who = e[i].who;
-            break;
-        }
-    }
-
-    (void) pthread_mutex_unlock(&cache->lock);
-
-    return rc;
-}
-
-
-static void
-il_cache_put(il_cache_t *cache, const uint8_t digest[32],
-    const il_identity_t *who, int64_t ms)
-{
-    int                i, at;
-    il_cache_entry_t  *e;
-
-    (void) pthread_mutex_lock(&cache->lock);
-
-    e = il_cache_set(cache, digest);
-    at = 0;
-
-    for (i = 0; i < IL_CACHE_WAYS; i++) {
-        if (memcmp(e[i].digest, digest, 32) == 0) {
-            at = i;
-            break;
-        }
-
-        if (e[i].until < e[at].until) {
-            at = i;
-        }
-    }
-
-    memcpy(e[at].digest, digest, 32);
-    e[at].until = il_now_ms() + ms;
-    e[at].known = (who != NULL);
-
-    if (who != NULL) {
-        e[at].who = *who;
-    }
-
-    (void) pthread_mutex_unlock(&cache->lock);
-}
+static il_cache_t  il_tokens = IL_CACHE_EMPTY;
+static il_cache_t  il_tenants = IL_CACHE_EMPTY;
 
 
 static unsigned
@@ -221,10 +130,36 @@ il_auth_put_digest(il_read_t *read, il_db_args_t *args)
 }
 
 
+int
+il_auth_identity(const il_db_result_t *res, il_identity_t *who)
+{
+    int64_t  tenant;
+
+    memset(who, 0, sizeof(*who));
+
+    if (il_db_rows(res) == 0
+        || il_db_cell_int(res, 0, il_db_column(res, "tenant"), &tenant) != 0
+        || il_db_cell_int(res, 0, il_db_column(res, "token_id"),
+                          &who->token_id)
+           != 0)
+    {
+        return -1;
+    }
+
+    who->tenant = (int32_t) tenant;
+    who->role = il_auth_role(il_db_cell(res, 0, il_db_column(res, "role")));
+    il_auth_copy(who->tenant_name,
+                 il_db_cell(res, 0, il_db_column(res, "tenant_name")));
+    il_auth_copy(who->token_name,
+                 il_db_cell(res, 0, il_db_column(res, "token_name")));
+
+    return 0;
+}
+
+
 static void
 il_auth_found(il_read_t *read, il_db_result_t *res, il_problem_e p)
 {
-    int64_t          tenant;
     il_req_t        *r;
     il_identity_t    who;
     il_auth_read_t  *a = (il_auth_read_t *) read;
@@ -236,26 +171,12 @@ il_auth_found(il_read_t *read, il_db_result_t *res, il_problem_e p)
         return;
     }
 
-    memset(&who, 0, sizeof(who));
-
-    if (il_db_rows(res) == 0
-        || il_db_cell_int(res, 0, il_db_column(res, "tenant"), &tenant) != 0
-        || il_db_cell_int(res, 0, il_db_column(res, "token_id"),
-                          &who.token_id)
-           != 0)
-    {
+    if (il_auth_identity(res, &who) != 0) {
         il_cache_put(&il_tokens, a->digest, NULL, IL_AUTH_UNKNOWN);
         r->step = il_auth_unknown;
         il_work_step(r);
         return;
     }
-
-    who.tenant = (int32_t) tenant;
-    who.role = il_auth_role(il_db_cell(res, 0, il_db_column(res, "role")));
-    il_auth_copy(who.tenant_name,
-                 il_db_cell(res, 0, il_db_column(res, "tenant_name")));
-    il_auth_copy(who.token_name,
-                 il_db_cell(res, 0, il_db_column(res, "token_name")));
 
     il_cache_put(&il_tokens, a->digest, &who, IL_AUTH_KNOWN);
 

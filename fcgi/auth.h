@@ -8,6 +8,7 @@
 #ifndef IL_AUTH_H
 #define IL_AUTH_H
 
+#include "db.h"
 #include "il_key.h"
 #include "il_str.h"
 
@@ -36,6 +37,11 @@ void il_auth_token(il_req_t *r, unsigned roles, void (*next)(il_req_t *r));
  * there is none; or answers 503.  The name must outlive the request. */
 void il_auth_tenant(il_req_t *r, il_str_t name, void (*next)(il_req_t *r),
     void (*missing)(il_req_t *r));
+
+/* Fills *who from a result's first row (columns tenant, tenant_name, token_id,
+ * token_name, role).  0, or -1 if there is none. */
+int il_auth_identity(const il_db_result_t *res, il_identity_t *who)
+    IL_MUST_CHECK;
 
 /* The text behind "Bearer ", or data NULL. */
 il_str_t il_auth_bearer(const il_req_t *r);

@@ -91,6 +91,11 @@ static const il_conf_setting_t  il_conf_settings[] = {
     { "cert_hosts", IL_CONF_TEXT, il_conf_at(cert_hosts), "", 0, 0 },
     { "cert_private", IL_CONF_TEXT, il_conf_at(cert_private), "", 0, 0 },
     { "cert_ca", IL_CONF_TEXT, il_conf_at(cert_ca), "", 0, 0 },
+    { "session_idle", IL_CONF_TIME, il_conf_at(session_idle), "30m", 1000,
+      86400000 },
+    { "session_max", IL_CONF_TIME, il_conf_at(session_max), "12h", 1000,
+      604800000 },
+    { "ui_origins", IL_CONF_TEXT, il_conf_at(ui_origins), "", 0, 0 },
     { "core_dumps", IL_CONF_FLAG, il_conf_at(core_dumps), "off", 0, 1 },
     { NULL, IL_CONF_TEXT, 0, NULL, 0, 0 }
 };

@@ -40,6 +40,8 @@ typedef struct {
     char     *cert_private;
     char     *cert_ca;
 
+    char     *ui_origins;           /* of the pages; "": scheme and Host */
+
     int64_t   threads;
     int64_t   check_threads;        /* look-ups under way at most */
     int64_t   alert_threads;        /* events being sent at most */
@@ -59,6 +61,9 @@ typedef struct {
     int64_t   recover_interval;
     int64_t   io_timeout;           /* one read or write of a connection */
     int64_t   drain_timeout;
+
+    int64_t   session_idle;         /* a session ends unused */
+    int64_t   session_max;          /* and in any case */
 
     int64_t   core_dumps;           /* 0 or 1 */
 } il_conf_t;

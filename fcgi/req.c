@@ -274,6 +274,8 @@ il_req_reason(int status)
     case 200: return "OK";
     case 202: return "Accepted";
     case 204: return "No Content";
+    case 302: return "Found";
+    case 303: return "See Other";
     case 400: return "Bad Request";
     case 401: return "Unauthorized";
     case 403: return "Forbidden";
@@ -327,9 +329,9 @@ il_req_send(il_req_t *r)
         "{\"type\":\"" IL_PROBLEM_TYPE "internal\","
         "\"title\":\"Internal error\",\"status\":500}";
 
-    n = snprintf(head, sizeof(head), "Status: %d %s\r\n"
-                 "Cache-Control: no-store\r\n", r->status,
-                 il_req_reason(r->status));
+    n = snprintf(head, sizeof(head), "Status: %d %s\r\n%s", r->status,
+                 il_req_reason(r->status),
+                 r->file ? "" : "Cache-Control: no-store\r\n");
 
     if (n > 0 && r->status != 204) {
         n += snprintf(head + n, sizeof(head) - (size_t) n,
@@ -374,6 +376,18 @@ il_req_done(il_req_t *r)
     }
 
     il_req_send(r);
+}
+
+
+void
+il_req_file(il_req_t *r, const char *uri)
+{
+    il_req_header(r, "X-Accel-Redirect", il_cstr(uri));
+    r->status = 200;
+    r->type = "text/html";
+    r->out.len = 0;
+    r->file = 1;
+    il_req_done(r);
 }
 
 

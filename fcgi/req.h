@@ -44,6 +44,7 @@ struct il_req_s {
 
     int                status;
     const char        *type;          /* Content-Type of the answer */
+    int                file;          /* nginx answers, with a file */
     il_buf_t           head;          /* further header lines */
     il_buf_t           out;
 
@@ -90,6 +91,11 @@ void il_req_header(il_req_t *r, const char *name, il_str_t value);
 
 /* The answer is JSON; its text goes to the returned buffer. */
 il_buf_t *il_req_json(il_req_t *r, int status);
+
+/* Has nginx answer instead, from an internal location of its configuration,
+ * with the headers given so far that nginx lets through (Set-Cookie).  Ends
+ * the request. */
+void il_req_file(il_req_t *r, const char *uri);
 
 /* Answers and ends the request.  Any thread; a long answer is written by a
  * worker.  r is gone afterwards. */

@@ -9,6 +9,7 @@
 
 #include "il_enc.h"
 #include "route.h"
+#include "session.h"
 
 
 static const il_route_t  il_routes[] = {
@@ -147,6 +148,12 @@ static const il_route_t  il_routes[] = {
     { IL_M_GET, "/v1/config", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
       il_config_get },
 
+    { IL_M_POST, "/ui/login", IL_ACCESS_NONE, il_ui_login },
+    { IL_M_GET, "/ui/login", IL_ACCESS_NONE, il_ui_login_page },
+    { IL_M_POST, "/ui/logout", IL_ACCESS_NONE, il_ui_logout },
+    { IL_M_GET, "/ui/session", IL_ACCESS_NONE, il_ui_session },
+    { IL_M_GET, "/ui/*", IL_ACCESS_NONE, il_ui_page },
+
     { IL_M_GET, "/metrics", IL_ACCESS_NONE, il_health_metrics },
     { IL_M_GET, "/livez", IL_ACCESS_NONE, il_health_live },
     { IL_M_GET, "/readyz", IL_ACCESS_NONE, il_health_ready },
@@ -160,7 +167,8 @@ static const char *const  il_method_names[] = {
 };
 
 
-/* 1 if path is of that pattern; args are then the raw parameters. */
+/* 1 if path is of that pattern; args are then the raw parameters.  A "*" is
+ * the rest of the path, whatever it is. */
 
 static int
 il_route_match(const char *pattern, il_str_t path, il_str_t *args)
@@ -171,6 +179,10 @@ il_route_match(const char *pattern, il_str_t path, il_str_t *args)
     n = 0;
 
     while (*pattern != '\0') {
+
+        if (pattern[0] == '*') {
+            return 1;
+        }
 
         if (pattern[0] == '{' && n < IL_REQ_ARGS) {
             start = i;
@@ -310,7 +322,8 @@ il_route_not_allowed(il_req_t *r)
 static void
 il_route_run(il_req_t *r, const il_route_t *route)
 {
-    size_t  i;
+    size_t   i;
+    uint8_t  digest[32];
 
     r->route = route;
 
@@ -325,6 +338,15 @@ il_route_run(il_req_t *r, const il_route_t *route)
     }
 
     if (route->access & IL_ROLE_ANY) {
+        /* a cookie is worth less than a token: it comes by itself */
+
+        if (il_req_param(r, "HTTP_AUTHORIZATION").data == NULL
+            && il_session_cookie(r, digest) != 0)
+        {
+            il_session_auth(r, route->access, route->handler);
+            return;
+        }
+
         il_auth_token(r, route->access, route->handler);
         return;
     }

@@ -9,6 +9,7 @@
 --   idempotency keys whose time is over; one whose job is not ended stays, and
 --     is looked at again later
 --   slots with their gaps, skips, plans, events of alerts (retain)
+--   sessions whose time is over
 -- Locks: the rows that go, FOR UPDATE SKIP LOCKED.
 -- Answers: how many rows went.
 create or replace function interlock.prune(p_limit int) returns int
@@ -21,7 +22,8 @@ begin
     return interlock.prune_keys(p_limit) + interlock.prune_slots(p_limit)
         + interlock.prune_skips(p_limit) + interlock.prune_plans(p_limit)
         + interlock.prune_redrives(p_limit)
-        + interlock.prune_events(p_limit);
+        + interlock.prune_events(p_limit)
+        + interlock.prune_sessions(p_limit);
 end
 $$;
 
@@ -277,6 +279,34 @@ begin
 end
 $$;
 
+create or replace function interlock.prune_sessions(p_limit int) returns int
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    v_n    int;
+    v_now  timestamptz := clock_timestamp();
+begin
+    with old as (
+        select s.hash
+        from interlock.sessions s
+        where s.ends_at <= v_now
+        order by s.ends_at
+        limit p_limit
+        for update skip locked)
+    delete from interlock.sessions s
+    using old o
+    where s.hash = o.hash;
+
+    get diagnostics v_n = row_count;
+    return v_n;
+end
+$$;
+
 revoke all on function interlock.retain(text) from public;
 revoke all on function interlock.prune_keys(int) from public;
 revoke all on function interlock.prune_slots(int) from public;
@@ -284,5 +314,6 @@ revoke all on function interlock.prune_skips(int) from public;
 revoke all on function interlock.prune_plans(int) from public;
 revoke all on function interlock.prune_redrives(int) from public;
 revoke all on function interlock.prune_events(int) from public;
+revoke all on function interlock.prune_sessions(int) from public;
 revoke all on function interlock.prune(int) from public;
 grant execute on function interlock.prune(int) to interlock_service;
