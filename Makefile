@@ -187,11 +187,15 @@ install: all
 	$(INSTALL) -m 644 $(B)/ngx_http_interlock_module.so \
 	    '$(DESTDIR)$(moduledir)/ngx_http_interlock_module.so'
 	@for f in sql/*.sql sql/*/*.sql ngx_module/interlock_params \
-	    ngx_module/interlock_audit \
+	    ngx_module/interlock_audit ngx_module/interlock_ui_headers \
+	    ngx_module/interlock_ui_types \
 	    fcgi/etc/kinds/*.json fcgi/etc/effect-kinds/*.json \
 	    fcgi/etc/schedules/*.json \
 	    ngx_module/interlock_effect_params fcgi/etc/units/*; do [ ! -f "$$f" ] || \
 	    $(INSTALL) -m 644 "$$f" '$(DESTDIR)$(datadir)'/"$${f#fcgi/etc/}"; done
+	@find fcgi/www -type f ! -name '*.md' -exec sh -c 'for f; do \
+	    $(INSTALL) -m 644 "$$f" "$$0/$${f#fcgi/}" || exit 1; done' \
+	    '$(DESTDIR)$(datadir)' {} +
 	@f=fcgi/etc/interlock.bash-completion; [ ! -f $$f ] || $(INSTALL) -m 644 $$f \
 	    '$(DESTDIR)$(prefix)/share/bash-completion/completions/interlock'
 	@for f in fcgi/man/*.[158]; do [ ! -f "$$f" ] || \

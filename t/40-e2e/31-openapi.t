@@ -630,6 +630,31 @@ call('POST', '/v1/kinds/{name}/resume', { %$op, path =>
 call('POST', $assign, { %$op, path => "/v1/inbox/$_/assign",
     body => { requested_by => 'dana' } }) for 'kind:line', 'kind:nosuch';
 
+# The door of the pages
+
+my $login = '/ui/login';
+my %here = (origin => $i->url);
+my %page = (%here, 'content-type' => 'application/x-www-form-urlencoded');
+call('POST', $login, { headers => \%here, body => $_ }) for
+    { token => $i->token('auditor') }, { token => $i->token('submit') },
+    { token => 'nosuch' }, { nosuch => 1 };
+call('POST', $login, { headers => {}, body => { token => 'nosuch' } });
+for my $token ('nosuch', $i->token('submit'), $i->token('operator')) {
+    my $res = $i->http(POST => $login, { headers => \%page,
+        body => "token=$token" });
+    push @exchanges, { method => 'POST', path => $login,
+        status => $res->{status} + 0, type => $res->{headers}{'content-type'},
+        body => $res->{body} };
+    ($here{cookie}) = ($res->{headers}{'set-cookie'} // '') =~ /^([^;]+)/;
+}
+call('GET', $_, { headers => \%here }) for $login, '/ui/session';
+call('GET', '/ui/session', { headers => { %here,
+    'sec-fetch-site' => 'same-site' } });
+call('POST', '/ui/logout', { headers => $_ }) for {}, \%here;
+call('GET', $_, { headers => \%here }) for $login, '/ui/session';
+call('POST', $login, { headers => \%here, body => { token => 'nosuch' } })
+    for 1 .. 10;
+
 call('GET', $_, {}) for '/v1/keys', '/livez', '/readyz', '/metrics';
 
 my $pid = open2(my $from, my $to, 'node', "$FindBin::Bin/../js/openapi.mjs",
