@@ -6,6 +6,8 @@ package Interlock::OwnerToken;
 #     my $keys = Interlock::OwnerToken->new("$dir/keys");
 #     my $token = $keys->token(fence => 7);
 #
+#     my $ticket = $keys->ticket(kind => 'k', implicit => 'another');
+#
 # The keys are made by `interlock keys`; PASETO v4.public is put together here
 # (PAE, Ed25519 by openssl).
 
@@ -67,19 +69,39 @@ sub sign {
     return $sig;
 }
 
-# token(claim => value, …): over those of a valid one
+# token(claim => value, …): over those of a valid one; so with tickets.  A
+# claim that is undef is left out; implicit is no claim, but the implicit
+# assertion.
 sub token {
     my ($self, %claims) = @_;
 
-    my $time = sub { strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $_[0]) };
-    my $claims = $json->encode({ iss => 'interlock',
-        sub => '01980000-0000-7000-8000-000000000001',
+    return $self->_issue({ sub => '01980000-0000-7000-8000-000000000001',
         jti => '01980000-0000-7000-8000-000000000002',
         tenant => 'demo', kind => 'orders', work_key => 'order:7',
-        fence => 5, worker => 'w1', iat => $time->(time - 5),
-        exp => $time->(time + 3600), %claims });
+        fence => 5, worker => 'w1' }, 3600, \%claims, '');
+}
+
+sub ticket {
+    my ($self, %claims) = @_;
+
+    return $self->_issue({ aud => 'button',
+        jti => '01980000-0000-7000-8000-000000000003', tenant => 'demo',
+        kind => 'orders', work_key => 'order:7', user => 'kim' }, 900,
+        \%claims, 'interlock-ticket.v1');
+}
+
+sub _issue {
+    my ($self, $common, $seconds, $more, $implicit) = @_;
+
+    my $time = sub { strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $_[0]) };
+    my %claims = (iss => 'interlock', %$common, iat => $time->(time - 5),
+        exp => $time->(time - 5 + $seconds), %$more);
+    $implicit = delete $claims{implicit} // $implicit;
+    delete $claims{$_} for grep { !defined $claims{$_} } keys %claims;
+
+    my $claims = $json->encode(\%claims);
     my $footer = $json->encode({ kid => $self->{pid} });
-    my $sig = $self->sign(pae('v4.public.', $claims, $footer, ''));
+    my $sig = $self->sign(pae('v4.public.', $claims, $footer, $implicit));
     return 'v4.public.' . encode_base64url($claims . $sig) . '.'
         . encode_base64url($footer);
 }
