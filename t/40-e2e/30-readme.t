@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 
-# The README's three things to try, and its schedule, run as they stand: the
-# shell blocks are taken from the README and only the instance's place and port
-# are its own.
+# The README's three things to try, its schedule and its button, run as they
+# stand: the shell blocks are taken from the README and only the instance's
+# place and port are its own.
 
 use strict;
 use warnings;
@@ -18,7 +18,8 @@ my $top = abs_path("$FindBin::Bin/../..");
 
 open my $fh, '<', "$top/README.md" or die "README.md: $!";
 my @blocks = do { local $/; <$fh> } =~ /^```sh\n(.*?)^```$/msg;
-is(scalar @blocks, 4, 'the README has three things to try, and a schedule');
+is(scalar @blocks, 5,
+    'the README has three things to try, a schedule and a button');
 
 my $i = Interlock::Test->instance;
 my $dir = $i->dir;
@@ -127,6 +128,17 @@ my ($sample) = do { local (@ARGV, $/) = "$top/README.md"; <> =~
 is($code, 0, 'the sample is run for one date') or diag $out;
 like($out, qr/^admitted +3$/m, 'for its three subjects');
 like($out, qr/^active +3$/m, 'the impact shows them');
+
+# A button, pressed twice.
+
+($out, $code) = try($blocks[4]);
+is($code, 0, 'the button: exit 0');
+is(scalar(() = $out =~ m{^HTTP/1\.1 202}mg), 2, 'pressed twice') or diag $out;
+is(scalar(() = $out =~ /^Idempotency-Replayed: true/mig), 1,
+    'of which one is a replay');
+is($i->psql("select count(*) || ' ' || min(source) from interlock.jobs"
+    . " where work_key = 'org:acme:daily-sales:2026-07-23'"), '1 button',
+    'and one job is stored');
 
 $i->check_sql;
 

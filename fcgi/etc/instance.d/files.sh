@@ -194,7 +194,22 @@ END
         touch "$DIR/local/$file.conf"
     done
     render_nginx sources.conf
+    sample_token
+    render_nginx sample.conf
     render_nginx nginx.conf
+}
+
+# What the sample page makes its tickets with: the submit token as a header.
+# (A token is one word of letters, digits, dots, dashes and underscores.)
+sample_token()
+{
+    ( umask 077
+      {
+          echo "# Made at each start from tokens/submit."
+          [ ! -s "$DIR/tokens/submit" ] || sed \
+              's/^\([A-Za-z0-9._-]*\)$/proxy_set_header Authorization "Bearer \1";/' \
+              "$DIR/tokens/submit"
+      } >"$DIR/sample-token.conf" )
 }
 
 # render_nginx NAME: fcgi/etc/NAME.in with its @VARIABLES@ filled in.

@@ -98,6 +98,7 @@ prepare_database()
             "$interlock" token create --dsn-file "$DIR/dsn" --tenant demo \
             --name "$role" --role "$role" --out "$DIR/tokens/$role"
     done
+    sample_token
 }
 
 # Each sample is put once; what the user made of it later stays.
