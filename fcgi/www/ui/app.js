@@ -121,7 +121,8 @@ function mark() {
 
 function who() {
     clear($('who'),
-        el('span', null, session.tenant), ' · ', session.token_name, ' ',
+        el('span', null, session.tenant), ' ',
+        el('span', { class: 'by' }, `· ${session.token_name} `),
         el('span', { class: 'role', title: session.role === 'auditor'
             ? 'Sees everything, changes nothing' : null }, session.role));
 

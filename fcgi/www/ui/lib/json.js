@@ -23,9 +23,12 @@ const sources = new WeakMap();
 
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-/* the control characters are what must not be in a string */
-const STRING =
-    /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
+/* (no control character may be in a string; and no step back is needed for
+ * what is long) */
+const STRING = new RegExp([
+    /"[^"\\\u0000-\u001f]*/,
+    /(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\u0000-\u001f]*)*"/,
+].map((part) => part.source).join(''), 'y');
 const WORD = /true|false|null/y;
 const WORDS = { true: true, false: false, null: null };
 
@@ -78,12 +81,22 @@ function scalar(text, at) {
 }
 
 
+/* Remembers where an object or array, and each of its members, came from. */
+function keep(text, frame, end) {
+    sources.set(frame.value,
+        { text, start: frame.start, end, spans: frame.spans });
+}
+
+
 /* Enters a value into the object or array that is being read. */
-function enter(frame, value) {
+function enter(frame, value, end) {
     if (Array.isArray(frame.value)) {
+        frame.spans.set(frame.value.length, [frame.begin, end]);
         frame.value.push(value);
         return;
     }
+
+    frame.spans.set(frame.name, [frame.begin, end]);
 
     /* "__proto__" is a name like any other */
     Object.defineProperty(frame.value, frame.name, {
@@ -93,8 +106,8 @@ function enter(frame, value) {
 
 
 /*
- * walk(text, on): goes over the values without recursion, so that no nesting
- * is too deep.  on.enter(frame, value), on.close(frame, end) may be left out.
+ * The value that begins there, and its end; without recursion, so that no
+ * nesting is too deep.
  */
 function walk(text, at) {
     const stack = [];
@@ -122,6 +135,8 @@ function walk(text, at) {
                 close: text[at] === '{' ? '}' : ']',
                 start: at,
                 name: '',
+                begin: 0,           /* of the member under way */
+                spans: new Map(),   /* name or index → [from, to] */
             };
 
             at = skip(at + 1);
@@ -131,12 +146,13 @@ function walk(text, at) {
                 if (frame.close === '}') {
                     at = name(frame, at);
                 }
+                frame.begin = at;
                 continue;
             }
 
             at += 1;
             value = frame.value;
-            sources.set(value, { text, start: frame.start, end: at });
+            keep(text, frame, at);
 
         } else {
             [value, end] = scalar(text, at);
@@ -146,6 +162,8 @@ function walk(text, at) {
         /* a value has ended; so may what it is in */
 
         for ( ;; ) {
+            const after = at;
+
             at = skip(at);
 
             if (stack.length === 0) {
@@ -153,13 +171,14 @@ function walk(text, at) {
             }
 
             const frame = stack[stack.length - 1];
-            enter(frame, value);
+            enter(frame, value, after);
 
             if (text[at] === ',') {
                 at = skip(at + 1);
                 if (frame.close === '}') {
                     at = name(frame, at);
                 }
+                frame.begin = at;
                 break;
             }
 
@@ -170,7 +189,7 @@ function walk(text, at) {
             at += 1;
             stack.pop();
             value = frame.value;
-            sources.set(value, { text, start: frame.start, end: at });
+            keep(text, frame, at);
         }
     }
 }
@@ -189,12 +208,19 @@ export function parse(text) {
 
 
 /*
- * textOf(value): the JSON text of a value that parse() gave: that of an
- * object or array as it was written, with the order and doubles of its names.
+ * textOf(value, member): the JSON text of a value that parse() gave, or of
+ * the member of it with that name or index: as it was written, with the order
+ * and doubles of names and the escapes of strings.
  */
-export function textOf(value) {
+export function textOf(value, member) {
     const source = value !== null && typeof value === 'object'
         ? sources.get(value) : undefined;
+
+    if (member !== undefined) {
+        const span = source?.spans.get(member);
+        return span === undefined ? stringify(value?.[member] ?? null)
+            : source.text.slice(...span);
+    }
 
     return source === undefined
         ? stringify(value) : source.text.slice(source.start, source.end);
@@ -223,7 +249,7 @@ export function stringify(value) {
 
 
 const TOKENS = new RegExp([
-    /"(?:[^"\\]|\\.)*"/.source,
+    /"[^"\\]*(?:\\.[^"\\]*)*"/.source,
     /[{}[\],:]/.source,
     /[^\s"{}[\],:]+/.source,
 ].join('|'), 'gs');

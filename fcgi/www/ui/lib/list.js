@@ -12,6 +12,7 @@ import { problemBox } from './problem.js';
 const LIMIT = 50;
 const LOOK = 15_000;            /* ms between looks for newer rows */
 const SETTLE = 1500;            /* after an event; a burst is one look */
+const FAR = 9;                  /* pages without a row that are passed over */
 
 const two = (n) => String(n).padStart(2, '0');
 
@@ -93,6 +94,8 @@ function filter(f) {
 }
 
 
+const phone = matchMedia('(max-width: 640px)');
+
 function filterForm(filters, apply) {
     const fields = filters.map(filter);
     const form = el('form', { class: 'filters', role: 'search',
@@ -120,8 +123,17 @@ function filterForm(filters, apply) {
         apply(read());
     });
 
+    /* on a phone they would fill the screen; folded unless one is set */
+    const any = fields.some((f) => query()[f.name]);
+    const box = el('details', { class: 'filters-box',
+        open: any || !phone.matches }, el('summary', null, 'Filters'), form);
+
+    phone.addEventListener('change', () => {
+        box.open = box.open || !phone.matches;
+    }, { signal: pageSignal() });
+
     return {
-        form,
+        box,
         write: (q) => {
             for (const f of fields) {
                 f.write(q[f.name] ?? '');
@@ -153,12 +165,14 @@ export function table(columns, caption) {
 export function row(columns, doc) {
     return el('tr', { role: 'row' }, columns.map((c) => {
         const head = c.head === true;
+        const cell = el('div', { class: 'cell' }, c.cell(doc));
+        const none = cell.textContent === '' || cell.textContent === '–';
         return el(head ? 'th' : 'td', {
-            class: c.class,
+            class: [c.class, none && 'is-none'],
             scope: head ? 'row' : null,
             role: head ? 'rowheader' : 'cell',
             data: { label: c.label },
-        }, el('div', { class: 'cell' }, c.cell(doc)));
+        }, cell);
     }));
 }
 
@@ -276,12 +290,14 @@ export function list(root, options) {
                     } }, 'Older →'));
     }
 
-    function empty() {
+    function empty(page) {
         const filtered = Object.keys(chosen()).length > 0;
 
         return el('div', { class: 'empty' },
-            filtered
-                ? el('p', null, 'Nothing matches these filters. Take one '
+            page.next !== null
+                ? el('p', null, 'Nothing matches among the newer rows, which '
+                    + 'are many. “Older” looks further back.')
+                : filtered ? el('p', null, 'Nothing matches these filters. Take one '
                     + 'away, or clear them all.')
                 : el('p', null, options.empty ?? 'There is nothing yet.'));
     }
@@ -297,7 +313,7 @@ export function list(root, options) {
         }));
 
         box.hidden = items.length === 0;
-        clear(place, items.length === 0 ? empty() : null);
+        clear(place, items.length === 0 ? empty(page) : null);
         says.textContent = items.length === 0 ? 'No rows'
             : `${items.length} ${items.length === 1 ? 'row' : 'rows'}`
                 + (page.next === null && !query().cursor ? ''
@@ -312,6 +328,25 @@ export function list(root, options) {
         options.loaded?.(page);
     }
 
+    /*
+     * Under a filter that few rows pass, the server looks at so many rows a
+     * page and no more: there may be none yet, and a next page.
+     */
+    async function pageOf(both) {
+        let cursor = query().cursor;
+
+        for (let n = 0; ; n++) {
+            const { body } = await get(address({ limit, cursor }),
+                { signal: both });
+            if (body.items.length > 0 || body.next === null || n === FAR
+                || both.aborted)
+            {
+                return body;
+            }
+            cursor = body.next;
+        }
+    }
+
     async function load({ scroll } = {}) {
         request?.abort();
         const mine = request = new AbortController();
@@ -319,10 +354,8 @@ export function list(root, options) {
         grid.node.setAttribute('aria-busy', 'true');
 
         try {
-            const { body } = await get(address({
-                limit, cursor: query().cursor }), {
-                signal: AbortSignal.any([mine.signal, signal]),
-            });
+            const body = await pageOf(
+                AbortSignal.any([mine.signal, signal]));
             if (mine.signal.aborted || signal.aborted) {
                 return;
             }
@@ -420,7 +453,7 @@ export function list(root, options) {
     }
 
     root.append(
-        ...(filters.length > 0 ? [form.form] : []),
+        ...(filters.length > 0 ? [form.box] : []),
         el('div', { class: 'list-head' }, says, newer),
         box, place, pager);
     grid.body.addEventListener('keydown', arrows);

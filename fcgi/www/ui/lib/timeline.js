@@ -1,0 +1,222 @@
+/*
+ * timeline.js: the entries of GET /v1/audit in words, oldest first.
+ */
+
+import { el, link } from './dom.js';
+import { effectName, jobName, name } from './id.js';
+import { textOf } from './json.js';
+import { raw } from './raw.js';
+import { badge, tone } from './state.js';
+import { time } from './time.js';
+
+const words = (text) => String(text ?? '').replaceAll('_', ' ');
+
+/* what the filter of a time line offers: an entry's sort */
+export const SORTS = [
+    ['request', 'requests'],
+    ['attempt', 'attempts'],
+    ['effect', 'effects'],
+    ['result', 'results'],
+    ['person', 'people'],
+];
+
+
+/* sort(entry): request, attempt, effect, result or person. */
+export function sort(entry) {
+    const what = String(entry.what);
+
+    if (what === 'action' || entry.token_name) {
+        return 'person';
+    }
+
+    if (what.startsWith('effect') || entry.subject === 'effect') {
+        return 'effect';
+    }
+
+    return {
+        request: 'request', expired: 'request', claimed: 'attempt',
+        ended: 'attempt', held: 'attempt', checked: 'attempt',
+        refused: 'result', published: 'result',
+    }[what] ?? 'attempt';
+}
+
+
+const ENDS = {
+    complete: 'completed', fail: 'failed', release: 'was handed back',
+    lost: 'was lost: its lease ended', cancel: 'was canceled',
+    canceled: 'was canceled', unclaim: 'never reached its worker',
+    revoke: 'was taken away', replace: 'was replaced',
+};
+
+const WORDS = {
+    request: (e) => ({
+        tone: tone(e.decision),
+        text: [e.requested_by ? `${e.requested_by} asked` : 'Asked',
+            ` by ${e.source}: `, badge(e.decision)],
+    }),
+
+    claimed: (e) => ({
+        tone: 'run',
+        text: [`Attempt ${e.attempt} begins at `,
+            el('span', { class: 'code' }, e.worker ?? 'a worker'),
+            fence(e)],
+    }),
+
+    ended: (e) => ({
+        tone: tone(e.call === 'complete' ? 'succeeded' : e.status ?? e.call),
+        text: [`Attempt ${e.attempt} ${ENDS[e.call] ?? words(e.call)}`,
+            fence(e), ' ', badge(e.status)],
+    }),
+
+    refused: (e) => ({
+        tone: 'warn',
+        text: [`A late ${words(e.call)} was refused: ${words(e.refusal)}`,
+            fence(e)],
+    }),
+
+    checked: (e) => ({
+        tone: tone(e.outcome),
+        text: [`Look-up ${e.try ?? ''} of the ${words(e.subject)}: `,
+            words(e.answer)],
+    }),
+
+    held: () => ({
+        tone: 'warn',
+        text: ['From now on it waits for a person'],
+    }),
+
+    published: (e) => ({
+        tone: 'ok',
+        text: [`Revision ${e.revision} stands`, fence(e)],
+    }),
+
+    action: (e) => ({
+        tone: 'run',
+        text: [`${e.requested_by ?? e.token_name ?? 'Somebody'}: `,
+            el('strong', null, words(e.action))],
+    }),
+
+    expired: () => ({ tone: 'bad', text: ['It waited too long'] }),
+};
+
+/* said by the badge, the head or the place already */
+const SAID = new Set(['at', 'what', 'decision', 'source', 'call', 'status',
+    'attempt', 'fence', 'worker', 'revision', 'state', 'from', 'name', 'kind',
+    'action', 'requested_by', 'attempt_id', 'seq', 'code', 'subject', 'try',
+    'answer', 'refusal', 'response_status', 'round']);
+
+const LABELS = {
+    job_id: 'Job', active_job_id: 'Active job',
+    superseded_job_id: 'Superseded job', first_request: 'First request',
+    request_id: 'Request', idempotency_key: 'Idempotency key',
+    request_reason: 'Reason given', reason: 'Reason', detail: 'Detail',
+    error: 'Error', user_message: 'Message to the user', log_url: 'Log',
+    result_url: 'Result at', retry_at: 'Tried again at',
+    provider_ref: 'Provider’s reference', effect_id: 'Effect',
+    token_name: 'Token', token_id: 'Token id',
+};
+
+const VALUES = {
+    job_id: (v) => jobName(v),
+    active_job_id: (v) => jobName(v),
+    superseded_job_id: (v) => jobName(v),
+    effect_id: (v) => effectName(v),
+    id: (v, e) => (e.subject === 'effect' ? effectName(v) : jobName(v)),
+    request_id: (v) => name(v, { what: 'request id' }),
+    first_request: (v) => name(v, { what: 'request id' }),
+    send_id: (v) => name(v, { what: 'send id' }),
+    idempotency_key: (v) => name(v, { what: 'idempotency key' }),
+    provider_ref: (v) => name(v, { what: 'reference' }),
+    log_url: (v) => link(v),
+    result_url: (v) => link(v),
+    retry_at: (v) => time(v),
+    retryable: (v) => (v ? 'yes' : 'no'),
+    reason: (v, e) => (e.what === 'request' ? words(v) : String(v)),
+};
+
+
+function fence(e) {
+    return e.fence === null || e.fence === undefined ? null
+        : el('span', { class: 'quiet' }, ` fence ${e.fence}`);
+}
+
+
+function effect(e) {
+    return {
+        tone: tone(e.state),
+        text: [`${words(e.what)[0].toUpperCase()}${words(e.what).slice(1)}: `,
+            el('span', { class: 'code' }, e.name), ' ',
+            e.state ? badge(e.state) : null, fence(e)],
+    };
+}
+
+
+function details(e) {
+    const pairs = [];
+
+    for (const [key, value] of Object.entries(e)) {
+        if (SAID.has(key) || value === null || value === undefined
+            || value === '' || value === false && key === 'contradiction')
+        {
+            continue;
+        }
+
+        const show = VALUES[key] ?? ((v) => (typeof v === 'object'
+            ? raw(textOf(e, key), words(key)) : String(v)));
+
+        pairs.push(el('dt', null, LABELS[key] ?? words(key)[0].toUpperCase()
+            + words(key).slice(1)), el('dd', null, show(value, e)));
+    }
+
+    return pairs.length === 0 ? null : el('dl', { class: 'facts' }, pairs);
+}
+
+
+/* entry(e): one entry as a <li>. */
+export function entry(e) {
+    const { tone: t, text } = (WORDS[e.what] ?? effect)(e);
+
+    return el('li', { class: [`is-${t}`], data: { what: e.what,
+        sort: sort(e) } },
+    el('div', { class: 'when' }, time(e.at)),
+    el('div', { class: 'event' },
+        el('p', { class: 'said' }, text), details(e)));
+}
+
+
+const isDuplicate = (e) => e.what === 'request' && e.decision === 'duplicate';
+
+
+/*
+ * entries(list): its <li>s; duplicates that follow each other are one, with
+ * all of them inside.
+ */
+export function entries(all) {
+    const out = [];
+
+    for (let i = 0; i < all.length; i++) {
+        let end = i;
+
+        while (end < all.length && isDuplicate(all[end])) {
+            end += 1;
+        }
+
+        if (end - i < 3) {
+            out.push(entry(all[i]));
+            continue;
+        }
+
+        out.push(el('li', { class: 'is-off', data: { what: 'duplicates',
+            sort: 'request' } },
+        el('div', { class: 'when' }, time(all[i].at)),
+        el('div', { class: 'event' },
+            el('details', null,
+                el('summary', null, `${end - i} duplicates, until `,
+                    time(all[end - 1].at)),
+                el('ol', { class: 'timeline' },
+                    all.slice(i, end).map(entry))))));
+        i = end - 1;
+    }
+
+    return out;
+}
