@@ -229,6 +229,7 @@ function skeleton(columns, n) {
  *             (event, row): whether it is about the row; the event's fields
  *             are entered into the row, or what function update(row, event)
  *             gives takes its place
+ *   newest    false: not in the order of time, so that nothing is newer
  *   limit     rows on a page
  *   loaded    called with {items, next} after each page that was loaded
  *
@@ -236,7 +237,7 @@ function skeleton(columns, n) {
  */
 export function list(root, options) {
     const { path, columns, filters = [], fixed = {}, live = false,
-        limit = LIMIT } = options;
+        limit = LIMIT, newest = true } = options;
     const signal = pageSignal();
     const keyOf = typeof options.key === 'function'
         ? options.key : (r) => r[options.key];
@@ -274,12 +275,13 @@ export function list(root, options) {
         clear(pager,
             cursor === '' ? null : el('button', { type: 'button',
                 onclick: () => setQuery({ ...query(), cursor: '' }) },
-            'Newest'),
+            newest ? 'Newest' : 'First'),
             cursor === '' ? null : el('button', { type: 'button',
                 disabled: trail.length === 0,
                 onclick: () => setQuery({ ...query(),
                     cursor: trail[trail.length - 1] },
-                { state: { trail: trail.slice(0, -1) } }) }, '← Newer'),
+                { state: { trail: trail.slice(0, -1) } }) },
+            newest ? '← Newer' : '← Back'),
             cursor === '' && q.next === null ? null
                 : el('button', { type: 'button', disabled: q.next === null,
                     onclick: () => {
@@ -287,7 +289,7 @@ export function list(root, options) {
                             { state: { trail: [...trail, cursor] } });
                         box.focus({ preventScroll: true });
                         root.scrollIntoView({ block: 'start' });
-                    } }, 'Older →'));
+                    } }, newest ? 'Older →' : 'Next →'));
     }
 
     function empty(page) {
@@ -295,8 +297,8 @@ export function list(root, options) {
 
         return el('div', { class: 'empty' },
             page.next !== null
-                ? el('p', null, 'Nothing matches among the newer rows, which '
-                    + 'are many. “Older” looks further back.')
+                ? el('p', null, 'Nothing matches among the first rows, which '
+                    + 'are many. The button below looks further.')
                 : filtered ? el('p', null, 'Nothing matches these filters. Take one '
                     + 'away, or clear them all.')
                 : el('p', null, options.empty ?? 'There is nothing yet.'));
@@ -316,7 +318,7 @@ export function list(root, options) {
         clear(place, items.length === 0 ? empty(page) : null);
         says.textContent = items.length === 0 ? 'No rows'
             : `${items.length} ${items.length === 1 ? 'row' : 'rows'}`
-                + (page.next === null && !query().cursor ? ''
+                + (page.next === null && !query().cursor || !newest ? ''
                     : query().cursor ? ', older ones' : ', the newest');
 
         if (!query().cursor) {
@@ -395,7 +397,7 @@ export function list(root, options) {
     async function look() {
         looking = null;
 
-        if (signal.aborted || document.hidden || query().cursor
+        if (!newest || signal.aborted || document.hidden || query().cursor
             || top === null || !newer.hidden)
         {
             return;

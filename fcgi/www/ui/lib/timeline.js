@@ -105,6 +105,10 @@ const SAID = new Set(['at', 'what', 'decision', 'source', 'call', 'status',
     'action', 'requested_by', 'attempt_id', 'seq', 'code', 'subject', 'try',
     'answer', 'refusal', 'response_status', 'round']);
 
+/* these have a line of their own */
+const LONG = new Set(['error', 'detail', 'user_message', 'log_url',
+    'result_url', 'result']);
+
 const LABELS = {
     job_id: 'Job', active_job_id: 'Active job',
     superseded_job_id: 'Superseded job', first_request: 'First request',
@@ -116,15 +120,17 @@ const LABELS = {
     token_name: 'Token', token_id: 'Token id',
 };
 
+const SHORT = { short: true };
+
 const VALUES = {
-    job_id: (v) => jobName(v),
-    active_job_id: (v) => jobName(v),
-    superseded_job_id: (v) => jobName(v),
-    effect_id: (v) => effectName(v),
-    id: (v, e) => (e.subject === 'effect' ? effectName(v) : jobName(v)),
-    request_id: (v) => name(v, { what: 'request id' }),
-    first_request: (v) => name(v, { what: 'request id' }),
-    send_id: (v) => name(v, { what: 'send id' }),
+    job_id: (v) => jobName(v, SHORT),
+    active_job_id: (v) => jobName(v, SHORT),
+    superseded_job_id: (v) => jobName(v, SHORT),
+    effect_id: (v) => effectName(v, SHORT),
+    id: (v, e) => (e.subject === 'effect' ? effectName : jobName)(v, SHORT),
+    request_id: (v) => name(v, { what: 'request id', short: true }),
+    first_request: (v) => name(v, { what: 'request id', short: true }),
+    send_id: (v) => name(v, { what: 'send id', short: true }),
     idempotency_key: (v) => name(v, { what: 'idempotency key' }),
     provider_ref: (v) => name(v, { what: 'reference' }),
     log_url: (v) => link(v),
@@ -164,11 +170,14 @@ function details(e) {
         const show = VALUES[key] ?? ((v) => (typeof v === 'object'
             ? raw(textOf(e, key), words(key)) : String(v)));
 
-        pairs.push(el('dt', null, LABELS[key] ?? words(key)[0].toUpperCase()
-            + words(key).slice(1)), el('dd', null, show(value, e)));
+        pairs.push(el('div', { class: LONG.has(key)
+            || typeof value === 'object' ? 'long' : null },
+        el('dt', null, LABELS[key] ?? words(key)[0].toUpperCase()
+            + words(key).slice(1)),
+        el('dd', null, show(value, e))));
     }
 
-    return pairs.length === 0 ? null : el('dl', { class: 'facts' }, pairs);
+    return pairs.length === 0 ? null : el('dl', { class: 'line' }, pairs);
 }
 
 

@@ -16,8 +16,8 @@ const DECISIONS = ['accepted', 'buffered', 'replaced', 'skipped', 'completed',
 /* What became of it, beside the decision's one word. */
 function why(q) {
     return [
-        q.reason ? el('div', null, String(q.reason).replaceAll('_', ' '))
-            : null,
+        q.reason ? el('div', { class: 'quiet' },
+            String(q.reason).replaceAll('_', ' ')) : null,
         q.request_reason ? el('div', { class: 'quiet' },
             `“${q.request_reason}”`) : null,
     ];
@@ -48,8 +48,7 @@ export function page(root) {
         ],
         columns: [
             { label: 'At', class: 'tight', cell: (q) => time(q.at) },
-            { label: 'Decision', class: 'tight',
-                cell: (q) => badge(q.decision) },
+            { label: 'Decision', cell: (q) => [badge(q.decision), why(q)] },
             { label: 'Work key', class: 'key', head: true,
                 cell: (q) => workName(q.work_key) },
             { label: 'Kind', class: 'tight', cell: (q) => q.kind },
@@ -61,10 +60,9 @@ export function page(root) {
             { label: 'Idempotency key', class: 'key',
                 cell: (q) => name(q.idempotency_key,
                     { what: 'idempotency key' }) },
-            { label: 'Code', class: 'number tight', cell: (q) => q.code },
-            { label: 'Answered by', class: 'tight',
-                cell: (q) => (q.edge ? 'the edge' : 'interlockd') },
-            { label: 'Why', class: 'text', cell: why },
+            { label: 'Answer', class: 'tight', cell: (q) => [
+                String(q.code), el('span', { class: 'quiet' }, q.edge
+                    ? ' by the edge' : ' by interlockd')] },
         ],
     });
 }

@@ -12,16 +12,28 @@ const WHAT = {
     work: { word: 'Work', path: (i) => workPath(i.id) },
     job: { word: 'Job', path: (i) => jobPath(i.id) },
     effect: { word: 'Effect', path: (i) => effectPath(i.id) },
-    request: { word: 'Request', path: (i) => (i.job_id ? jobPath(i.job_id)
-        : i.work_key ? workPath(i.work_key) : jobPath(i.id)) },
+    request: { word: 'Request', path: requestPath },
 };
+
+
+/*
+ * A request has no page of its own: those with that idempotency key are in
+ * the list, any other in its work's time line ("SOURCE KEY, DECISION").
+ */
+function requestPath(item, q) {
+    return item.why === 'idempotency key'
+        ? `/ui/requests${toQuery({ idempotency_key: q })}`
+        : workPath(item.label.replace(/^\S+ /, '').replace(/, \w+$/, ''));
+}
+
+let asked = '';
 
 const COLUMNS = [
     { label: 'What', class: 'tight', cell: (i) => WHAT[i.what]?.word
         ?? i.what },
     { label: 'Name', class: 'key', head: true, cell: (i) =>
         el('span', { class: 'name' },
-            el('a', { class: 'code', href: WHAT[i.what]?.path(i) },
+            el('a', { class: 'code', href: WHAT[i.what]?.path(i, asked) },
                 i.label ?? i.id),
             copyButton(i.id, 'its name')) },
     { label: 'Found by', class: 'text', cell: (i) =>
@@ -34,6 +46,7 @@ export async function page(root, { query, signal }) {
     const field = document.getElementById('search-q');
 
     field.value = q;
+    asked = q;
 
     if (q === '') {
         root.append(el('div', { class: 'empty' }, el('p', null,

@@ -9,7 +9,7 @@ import { time } from '../lib/time.js';
 
 export const title = 'Works';
 
-const STATES = ['queued', 'running', 'checking', 'held', 'idle'];
+const STATES = ['queued', 'running', 'checking', 'held', 'parked', 'idle'];
 
 
 export function page(root) {
@@ -21,6 +21,7 @@ export function page(root) {
         path: '/v1/works',
         caption: 'Works',
         key: 'work_key',
+        newest: false,
         live: (event, row) => event.work_key === row.work_key,
         update: (row, event) => (['queued', 'running', 'checking', 'held']
             .includes(event.status)
