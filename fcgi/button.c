@@ -15,10 +15,6 @@
 #include "submit.h"
 
 
-/* How long a page waits for the end of a job before it shows how it stands. */
-#define IL_BUTTON_PAGE_WAIT  2
-
-
 typedef struct {
     il_read_t   read;              /* first */
     il_req_t   *r;

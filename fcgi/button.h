@@ -16,6 +16,10 @@
 #include "il_ticket.h"
 #include "req.h"
 
+/* How long a page waits for the end of a job before it shows how it stands,
+ * in seconds. */
+#define IL_BUTTON_PAGE_WAIT  1
+
 typedef struct {
     il_button_t          in;
     il_ticket_claims_t   claims;

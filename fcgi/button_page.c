@@ -196,6 +196,7 @@ il_button_page_job(il_req_t *r, il_str_t doc)
 static void
 il_button_page_answer(il_batch_t *b)
 {
+    char          seconds[24];
     uint8_t       job_id[IL_UUID_BYTES];
     il_str_t      text;
     il_req_t     *r = b->r;
@@ -207,6 +208,13 @@ il_button_page_answer(il_batch_t *b)
 
     if (s->problem != IL_P_NONE || s->out.failed) {
         press->retry_after = s->retry_after;
+
+        if (s->retry_after > 0) {
+            (void) snprintf(seconds, sizeof(seconds), "%lld",
+                            (long long) s->retry_after);
+            il_req_header(r, "Retry-After", il_cstr(seconds));
+        }
+
         il_buf_free(&s->out);
         il_req_problem(r, s->problem == IL_P_NONE ? IL_P_INTERNAL
                                                   : s->problem, "");
@@ -230,7 +238,7 @@ il_button_page_answer(il_batch_t *b)
         return;
     }
 
-    il_look_start(r, job_id, 2, &page);
+    il_look_start(r, job_id, IL_BUTTON_PAGE_WAIT, &page);
 }
 
 
