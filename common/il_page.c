@@ -165,8 +165,9 @@ il_page_problem(il_page_t *p, il_problem_e problem, int64_t retry_after,
         il_str_t      text;
     } words[] = {
         { IL_P_TICKET_INVALID, il_string("This page is too old"),
-          il_string("Nothing was started. Go back, load the page again, and "
-                    "press the button there.") },
+          il_string("Its time is over, so this press did nothing; what was "
+                    "started before goes on. Go back and load the page "
+                    "again.") },
         { IL_P_CROSS_ORIGIN, il_string("Not started"),
           il_string("The button was pressed from a page that may not do "
                     "that. Nothing was started.") },

@@ -221,14 +221,12 @@ il_button_page_answer(il_batch_t *b)
         return;
     }
 
-    /* the job that the press joined, where it made none of its own */
+    /* the press's own, or the one that it joined */
 
-    text = il_button_text(r, il_buf_str(&s->out), "/active_job_id");
+    text = il_button_text(r, il_buf_str(&s->out), "/job_id");
 
-    if (text.data == NULL || s->decision == IL_D_BUFFERED
-        || s->decision == IL_D_REPLACED)
-    {
-        text = il_button_text(r, il_buf_str(&s->out), "/job_id");
+    if (text.data == NULL) {
+        text = il_button_text(r, il_buf_str(&s->out), "/active_job_id");
     }
 
     il_buf_free(&s->out);

@@ -8,6 +8,7 @@
 #include "cli.h"
 
 extern const il_cmd_t  il_cmd_submit;
+extern const il_cmd_t  il_cmd_ticket;
 extern const il_cmd_t  il_cmd_job;
 extern const il_cmd_t  il_cmd_result;
 extern const il_cmd_t  il_cmd_show;

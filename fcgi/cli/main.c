@@ -22,6 +22,7 @@
 
 static const il_cmd_t *const  il_cmds[] = {
     &il_cmd_submit,
+    &il_cmd_ticket,
     &il_cmd_job,
     &il_cmd_result,
     &il_cmd_show,

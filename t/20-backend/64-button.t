@@ -404,6 +404,18 @@ $res = page('/button/tally', ticket(user => 'lee'),
     idempotency_key => 'first');
 is($res->{status}, 422, '... but by another');
 
+# the command makes tickets, too
+my $cli = $i->cli({ token => 'submit' }, qw(ticket --kind tally --key tally:c
+    --user), 'kim "k"', qw(--seconds 30));
+like($cli->{out}, qr/^v4\.public\.\S+\n\z/, 'interlock ticket') or diag $cli->{err};
+chomp(my $made = $cli->{out});
+is(press('tally', $made)->{json}{work_key}, 'tally:c', '... which is good');
+$cli = $i->cli({ token => 'submit' }, qw(ticket --kind tally --key tally:c
+    --user kim --json));
+ok($cli->{json}{expires_at}, '... with its end, for programs');
+isnt($i->cli({ token => 'worker' }, qw(ticket --kind tally --key a))->{code},
+    0, '... not for every role');
+
 my $huge = $i->http(POST => '/button/tally', { headers =>
     { 'Interlock-Ticket' => $t, 'Idempotency-Key' => 'h' },
     body => 'x' x 100_000 });

@@ -128,6 +128,8 @@ is_deeply(complete($interlock, 'token', 'create', '--role', 'au'),
 # bad usage that is the command's own
 
 for my $args (
+    [ qw(ticket) ], [ qw(ticket --kind k) ],
+    [ qw(ticket --kind k --key a --seconds 0) ],
     [ qw(submit) ], [ qw(submit --kind k) ], [ qw(submit --key a:b) ],
     [ qw(submit --kind k --key a:b --version x) ],
     [ qw(submit --kind k --key a:b --wait=0) ],
