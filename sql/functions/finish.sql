@@ -2,8 +2,9 @@
 -- release; one element a call.
 --
 -- Locks: works in key order (FOR NO KEY UPDATE), leases by id (FOR UPDATE),
--- both waiting; then each call is judged on its own, in order; at last the
--- limit groups that got room, by name.
+-- both waiting; then the plain completions, all at once (finish_plain), each
+-- of which is alone with its work; then every other call is judged on its own,
+-- in order; at last the limit groups that got room, by name.
 --
 -- Answers one row a call.  ok with replayed: the same attempt made the same
 -- call with the same content before; this is the first answer.
@@ -38,12 +39,19 @@ declare
     v_tenant  int[] := '{}';
     v_group   text[] := '{}';
     v_wake    jsonb := '{}';
-    v_out     interlock.finish_answer[] := '{}';
+    v_out     interlock.finish_answer[];
+    v_done    int[];            -- ords of those that finish_plain did
     o         interlock.finish_answer;
 begin
     perform set_config('synchronous_commit', 'on', true);
 
     perform interlock.owner_lock(p_tenant, p_attempt);
+
+    v_out := array(select x from interlock.finish_plain(p_tenant, p_job,
+        p_attempt, p_fence, p_call, p_digest, p_result, p_result_url,
+        p_processed, p_failed, p_error, p_retryable, p_user_message,
+        p_log_url) x);
+    v_done := array(select x.ord from unnest(v_out) x);
 
     for r in
         select u.*
@@ -53,6 +61,7 @@ begin
             with ordinality as u (tenant, job, attempt, fence, call, digest,
                 result, result_url, processed, failed, error, retryable,
                 user_message, log_url, retry_after, ord)
+        where u.ord <> all (v_done)
         order by u.ord
     loop
         o := null;
