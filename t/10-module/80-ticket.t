@@ -263,6 +263,11 @@ is("$res->{headers}{'interlock-decision'} "
     . "$res->{headers}{'access-control-allow-origin'}", "duplicate $shop",
     'told of answers from the zone, too');
 
+$res = press('/button/orders', headers => [ Origin => $shop,
+    'X-Backend' => 'close' ]);
+is("$res->{status} $res->{headers}{'access-control-allow-origin'}",
+    "502 $shop", 'and when the backend is away');
+
 $res = refused('another', $cross, '/button/orders',
     headers => [ Origin => 'https://evil.example' ]);
 is($res->{headers}{'access-control-allow-origin'}, undef,

@@ -416,6 +416,22 @@ ok($cli->{json}{expires_at}, '... with its end, for programs');
 isnt($i->cli({ token => 'worker' }, qw(ticket --kind tally --key a))->{code},
     0, '... not for every role');
 
+# interlockd is away: in words, or as a problem
+my $sock = Interlock::FastCGI::socket_path($i);
+rename $sock, "$sock.away" or die "$sock: $!";
+$i->reload;                             # its kept-alive connections end
+$i->wait_for(sub { press('tally', $t)->{status} == 503 }, 10,
+    'nginx without interlockd');
+$res = page('/button/tally', $t, idempotency_key => 'away');
+is("$res->{status} $res->{title}", '503 Not available', 'the backend is away');
+like($res->{headers}{'content-security-policy'}, qr/default-src 'none'/,
+    '... with a policy');
+$res = press('tally', $t, 'Idempotency-Key' => 'away');
+is(problem($res), '503 unavailable', '... a script is told as always');
+rename "$sock.away", $sock or die "$sock: $!";
+is(press('tally', $t, 'Idempotency-Key' => 'away')->{status}, 202,
+    '... and the same press goes through afterwards');
+
 my $huge = $i->http(POST => '/button/tally', { headers =>
     { 'Interlock-Ticket' => $t, 'Idempotency-Key' => 'h' },
     body => 'x' x 100_000 });
