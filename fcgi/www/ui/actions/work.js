@@ -7,7 +7,8 @@ import { action, jobLink, row, workLink } from '../lib/action.js';
 import { get } from '../lib/api.js';
 import { clear, el } from '../lib/dom.js';
 import { enc, plural, points, table } from '../lib/facts.js';
-import { format, parse, textOf } from '../lib/json.js';
+import { parse, textOf } from '../lib/json.js';
+import { raw } from '../lib/raw.js';
 import { badge } from '../lib/state.js';
 import { time } from '../lib/time.js';
 import { cancelAction, effectsSeen } from './job.js';
@@ -93,8 +94,7 @@ function shown(r) {
             r.published_at ? [', published ', time(r.published_at)] : null,
             r.result_url ? [', ', el('span', { class: 'code' }, r.result_url)]
                 : null, '.'),
-        r.result === null ? null : el('pre', { class: 'raw', tabIndex: 0 },
-            format(textOf(r.result))),
+        r.result === null ? null : raw(textOf(r, 'result'), 'The result'),
     ];
 }
 
