@@ -35,7 +35,7 @@ function clock(at, span) {
 
     return span > 2 * 1440 * MINUTE ? day
         : d.toLocaleTimeString(undefined,
-            { hour: '2-digit', minute: '2-digit' });
+            { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 }
 
 

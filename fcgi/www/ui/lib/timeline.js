@@ -162,7 +162,8 @@ function details(e) {
 
     for (const [key, value] of Object.entries(e)) {
         if (SAID.has(key) || value === null || value === undefined
-            || value === '' || value === false && key === 'contradiction')
+            || value === '' || value === false && key === 'contradiction'
+            || key === 'request_id' && value === e.job_id)
         {
             continue;
         }

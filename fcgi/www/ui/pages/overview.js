@@ -198,8 +198,9 @@ async function charts(root, signal) {
             series: ['queued', 'running', 'waiting', 'parked'].map((name) =>
                 ({ name, points: points(q, name) })) }),
         lines({ title: 'Age of the oldest job that could run', note, empty,
-            hole, unit: 's', series: [{ name: 'age',
-                points: points(q, 'oldest_age_seconds') }] }),
+            hole, unit: 'min', series: [{ name: 'age',
+                points: points(q, 'oldest_age_seconds').map((p) =>
+                    ({ ...p, value: p.value / 60 })) }] }),
         lines({ title: 'Requests by decision', empty, hole,
             note: `${note} Sums of ${duration(d.step_seconds)}.`,
             series: names.map((name) => ({ name: name === 'alone'
