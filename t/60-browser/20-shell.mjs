@@ -95,10 +95,11 @@ const all = (await sql('select id from interlock.jobs order by id desc'))
 is(first, all.slice(0, 50), 'the newest jobs, newest first');
 await p.waitForSelector('select[name=kind] option[value=tally]',
   { state: 'attached' });
+await p.focus('select[name=kind]');
 await p.selectOption('select[name=kind]', 'tally');
 await count(p, 1);
 is(query(p), { kind: 'tally' }, 'a filter is in the address');
-ok(await p.evaluate(() => document.activeElement !== document.body),
+is(await p.evaluate(() => document.activeElement.name), 'kind',
   'and the focus stays');
 await p.fill('input[name=work_key]', 'nobody:has:this');
 await p.press('input[name=work_key]', 'Enter');
@@ -231,8 +232,8 @@ await list.close();
 await p.click('a:has-text("in one time line")');
 await until(async () => await text(p, 'h1') === 'shell:<b>1</b>',
   'the work\'s page');
-await p.waitForSelector('.timeline > li[data-what=published]');
-is(await p.locator('.timeline > li').evaluateAll((l) => l.map((li) =>
+await p.waitForSelector('#timeline > li[data-what=published]');
+is(await p.locator('#timeline > li').evaluateAll((l) => l.map((li) =>
   li.dataset.what)), ['request', 'duplicates', 'claimed', 'ended',
   'published'], 'its time line: the request, its repeats, the attempt');
 like(await text(p, '.timeline summary'), /^5 duplicates/, 'repeats are one');
@@ -242,9 +243,9 @@ like(await text(p, 'section[aria-label=Result] pre'), /9007199254740993/,
   'its result as stored');
 await p.selectOption('#timeline-sort', 'attempt');
 is(query(p), { show: 'attempt' }, 'what is shown of it is in the address');
-is(await p.locator('.timeline > li').count(), 2, 'the attempt alone');
+is(await p.locator('#timeline > li').count(), 2, 'the attempt alone');
 await p.goBack();
-await until(async () => await p.locator('.timeline > li').count() === 5,
+await until(async () => await p.locator('#timeline > li').count() === 5,
   'all of it');
 
 // --- search -----------------------------------------------------------------

@@ -349,7 +349,7 @@ export function list(root, options) {
         }
     }
 
-    async function load({ scroll } = {}) {
+    async function load({ scroll, quiet = false } = {}) {
         request?.abort();
         const mine = request = new AbortController();
 
@@ -366,7 +366,9 @@ export function list(root, options) {
                 scrollTo(0, scroll);
             }
         } catch (error) {
-            if (error.type === 'aborted' || signal.aborted) {
+            if (error.type === 'aborted' || signal.aborted
+                || quiet && rows.size > 0)
+            {
                 return;
             }
             box.hidden = true;
@@ -423,9 +425,45 @@ export function list(root, options) {
         looking ??= setTimeout(look, SETTLE);
     }
 
+    /*
+     * The rows that are shown, as they are now.  The first page may begin
+     * with others by now: what is read stays, and is entered row by row.
+     */
+    async function again() {
+        try {
+            const { body } = await get(address({ limit }), { signal });
+            for (const doc of body.items) {
+                const entry = rows.get(String(keyOf(doc)));
+                if (entry !== undefined) {
+                    renew(entry, doc);
+                }
+            }
+        } catch {
+            return;
+        }
+        look();
+    }
+
+    function renew(entry, doc) {
+        const tr = row(columns, doc);
+
+        entry.doc = doc;
+        if (!entry.tr.contains(document.activeElement)) {
+            entry.tr.replaceWith(tr);
+            entry.tr = tr;
+        } else {
+            replaceCells(entry.tr, tr);
+        }
+    }
+
     function change(event) {
         if (event === null) {
-            load();
+            /* in place: it is the same page, unless there are newer rows */
+            if (query().cursor || top === null || !newest) {
+                load({ quiet: true });
+            } else {
+                again();
+            }
             return;
         }
 
@@ -436,16 +474,9 @@ export function list(root, options) {
                 ? live(event, entry.doc) : entry.doc.job_id === event.job_id;
             if (about) {
                 seen = true;
-                entry.doc = options.update
+                renew(entry, options.update
                     ? options.update(entry.doc, event)
-                    : Object.assign(entry.doc, event);
-                const tr = row(columns, entry.doc);
-                if (!entry.tr.contains(document.activeElement)) {
-                    entry.tr.replaceWith(tr);
-                    entry.tr = tr;
-                } else {
-                    replaceCells(entry.tr, tr);
-                }
+                    : { ...entry.doc, ...event });
             }
         }
 

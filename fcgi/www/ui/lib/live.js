@@ -45,7 +45,7 @@ export function onState(fn) {
 /*
  * onJob(fn, {signal}): fn(event) for each change of a job of the tenant:
  * {job_id, status, …} as /v1/events tells it.  fn(null): some may have been
- * missed, look anew.  Until the signal is aborted, by default when the page is
+ * missed, or no stream is to be had; look anew.  Until the signal is aborted, by default when the page is
  * left.
  */
 export function onJob(fn, { signal = pageSignal() } = {}) {
@@ -162,11 +162,18 @@ async function stream(signal, conf) {
         }
 
         if (!res.ok || res.body === null) {
+            /* the server is there and has no stream for us: a look, then */
+            deal(null);
             throw new Error(`the answer was ${res.status}`);
         }
 
         conf.failed = 0;
         tell('live');
+
+        if (last === '') {
+            /* what changed since the page was asked for was not told */
+            deal(null);
+        }
 
         const reader = res.body.pipeThrough(new TextDecoderStream())
             .getReader();

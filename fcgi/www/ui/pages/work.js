@@ -144,7 +144,7 @@ class TimeLine {
         this.signal = signal;
         this.pages = [];            /* [{cursor, entries}] */
         this.next = '';
-        this.list = el('ol', { class: 'timeline' });
+        this.list = el('ol', { class: 'timeline', id: 'timeline' });
         this.more = el('button', { type: 'button', hidden: true,
             onclick: () => this.later() }, 'Show later entries');
         this.says = el('p', { class: 'count', role: 'status' });
