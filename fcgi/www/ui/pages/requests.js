@@ -16,9 +16,9 @@ const DECISIONS = ['accepted', 'buffered', 'replaced', 'skipped', 'completed',
 /* What became of it, beside the decision's one word. */
 function why(q) {
     return [
-        q.reason ? el('div', { class: 'quiet' },
+        q.reason ? el('div', { class: 'sub' },
             String(q.reason).replaceAll('_', ' ')) : null,
-        q.request_reason ? el('div', { class: 'quiet' },
+        q.request_reason ? el('div', { class: 'sub' },
             `“${q.request_reason}”`) : null,
     ];
 }
@@ -53,7 +53,7 @@ export function page(root) {
                 cell: (q) => workName(q.work_key) },
             { label: 'Kind', class: 'tight', cell: (q) => q.kind },
             { label: 'Source', class: 'tight', cell: (q) => [q.source,
-                q.requested_by ? el('div', { class: 'quiet' },
+                q.requested_by ? el('div', { class: 'sub' },
                     `by ${q.requested_by}`) : null] },
             { label: 'Job', class: 'tight',
                 cell: (q) => jobName(q.job_id, { short: true }) },
