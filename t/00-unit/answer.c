@@ -467,6 +467,8 @@ static const problem_row_t  problem_rows[] = {
     { IL_P_EFFECT_KIND_IN_USE, 409, "effect-kind-in-use" },
     { IL_P_SEND_NOT_YOURS, 409, "send-not-yours" },
     { IL_P_EFFECT_CONFLICT, 409, "effect-conflict" },
+    { IL_P_INBOX_SETTLED, 409, "inbox-settled" },
+    { IL_P_TOO_MANY_ATTEMPTS, 429, "too-many-attempts" },
     { IL_P_CHECK_NOT_POSSIBLE, 409, "check-not-possible" },
     { IL_P_GAP_CLOSED, 409, "gap-closed" },
     { IL_P_PRUNED, 410, "pruned" },
