@@ -259,7 +259,8 @@ il_button_view_of(il_req_t *r, il_buf_t *b, il_str_t doc)
 
     static const char *const  members[] = {
         "job_id", "status", "decision", "progress", "user_message",
-        "retry_at", "created_at", "started_at", "finished_at"
+        "retry_at", "created_at", "started_at", "finished_at",
+        "superseded_by"
     };
 
     if (doc.data == NULL) {

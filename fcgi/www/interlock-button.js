@@ -19,6 +19,7 @@
     idle: '',
     sending: 'Sending.',
     queued: 'Waiting to start.',
+    retrying: 'A first try did not work; there will be another. {message}',
     running: 'Running.',
     progress: 'Running: {done} of {total}. {note}',
     checking: 'Being checked: an earlier run ended unclear.',
@@ -47,7 +48,7 @@
   const LABEL = 'Start';
 
   // While one of these is shown the button takes no press.
-  const WAITING = new Set(['sending', 'queued', 'running', 'checking', 'held',
+  const WAITING = new Set(['sending', 'queued', 'retrying', 'running', 'checking', 'held',
     'parked', 'busy', 'offline', 'away']);
 
   // What a job's status is called here; of the others the name stays.
@@ -466,6 +467,9 @@
       if (signal.aborted) {
         return;
       }
+      if (!navigator.onLine) {
+        state = 'offline';
+      }
       const ms = after === null ? backoff(this.tries++)
         : after + Math.random() * Math.min(after / 10, 5e3);
       const retry = now() + ms;
@@ -491,7 +495,7 @@
           ...(this.fresh ? { 'Interlock-Fresh': 'true' } : {}) },
       }, 40, signal);
       await (answer ? this.sent(answer, signal)
-        : this.later('offline', null, signal));
+        : this.later('away', null, signal));
     }
 
     async sent({ status, headers, body }, signal) {
@@ -500,7 +504,9 @@
 
       if (status >= 200 && status < 300) {
         this.tries = 0;
-        const job = body.job_id ?? body.active_job_id ?? null;
+        // its own job, or the one that it joins
+        const job = (body.decision === 'skipped' && body.active_job_id)
+          || body.job_id || null;
         if (body.decision === 'completed' || job === null) {
           this.save({ job });
           this.end('already', this.link(body));
@@ -544,7 +550,7 @@
           { headers: { Prefer: `wait=${wait}` } }, wait + 20, signal);
       });
       if (!answer) {
-        await this.later('offline', null, signal);
+        await this.later('away', null, signal);
         return;
       }
       const { status, headers, body } = answer;
@@ -583,13 +589,16 @@
     }
 
     viewOf(job) {
-      const state = ENDED[job.status]
+      let state = ENDED[job.status]
         ?? (WAITING.has(job.status) ? job.status : 'queued');
+      if (state === 'queued' && job.retry_at) {
+        state = 'retrying';
+      }
       const { done, total, note } = job.progress ?? {};
-      const message = state === 'failed' ? job.user_message : undefined;
+      const told = state === 'failed' || state === 'retrying';
       return { state,
         ...(state === 'running' ? { done, total, note } : {}),
-        ...(message ? { message: String(message) } : {}),
+        ...(told && job.user_message ? { message: job.user_message } : {}),
         ...(state === 'done' ? this.link(job) : {}) };
     }
 
