@@ -252,7 +252,7 @@ is(owner($lease, 'progress', { progress => { done => 3, total => 40,
 $res = look($t, $job);
 is_deeply([ sort keys %{ $res->{json} } ], [ sort qw(job_id status decision
     progress result_url user_message retry_at created_at started_at
-    finished_at) ], 'a job as a browser sees it: nothing else');
+    finished_at superseded_by) ], 'a job as a browser sees it: nothing else');
 is("$res->{json}{status} $res->{json}{progress}{done}", 'running 3',
     'how far it is');
 $res = $i->http(GET => '/button/tally',
