@@ -12,12 +12,12 @@ use Test::More;
 use Time::HiRes qw(time);
 
 use Interlock::FastCGI;
-use Interlock::Session;
+use Interlock::Login;
 use Interlock::Test;
 
 my $i = Interlock::Test->instance;
 my $site = $i->url;
-my $form = $Interlock::Session::FORM;
+my $form = $Interlock::Login::FORM;
 my %token = map { $_ => $i->token($_) } qw(submit worker operator auditor);
 
 sub problem_is {
@@ -28,7 +28,7 @@ sub problem_is {
         "$status https://interlock.invalid/problems/$name", $what);
 }
 
-sub login { return Interlock::Session->login($i, @_) }
+sub login { return Interlock::Login->login($i, @_) }
 
 sub newest {
     return $i->psql(q{select encode(hash, 'hex') from interlock.sessions
@@ -40,7 +40,7 @@ sub count { return $i->psql('select count(*) from interlock.sessions') }
 
 # --- login -----------------------------------------------------------------
 
-my $res = Interlock::Session->attempt($i, $token{operator});
+my $res = Interlock::Login->attempt($i, $token{operator});
 is($res->{status}, 303, 'a login by the form');
 is($res->{headers}{location}, '/ui/', 'leads to the first page');
 my $line = $res->{headers}{'set-cookie'};
@@ -50,14 +50,14 @@ like($line, qr/; SameSite=Strict(?:;|$)/, 'that other sites do not send');
 like($line, qr{; Path=/(?:;|$)}, 'for all paths');
 like($line, qr/; Max-Age=43200(?:;|$)/, 'for twelve hours');
 unlike($line, qr/Secure|Domain/, 'by http, for this host');
-my $first = Interlock::Session::cookie($res);
+my $first = Interlock::Login::cookie($res);
 
 my $row = $i->psql('select s::text from interlock.sessions s');
 unlike($row, qr/\Q$first\E|\Q$token{operator}\E/,
     'the database has neither of the secrets');
 is(length newest(), 64, 'but a hash');
 
-$res = Interlock::Session->attempt($i, "  $token{auditor}\r\n",
+$res = Interlock::Login->attempt($i, "  $token{auditor}\r\n",
     { headers => { Origin => $site } });
 is($res->{status}, 303, 'white space around a token that was pasted');
 
@@ -67,8 +67,8 @@ is($res->{status}, 200, 'a login in JSON');
 is(join(' ', sort keys %{ $res->{json} }),
     'absolute_end idle_end role tenant token_name', 'is answered with it');
 is($res->{json}{role}, 'auditor', 'the role');
-my $auditor = bless { i => $i, id => Interlock::Session::cookie($res) },
-    'Interlock::Session';
+my $auditor = bless { i => $i, id => Interlock::Login::cookie($res) },
+    'Interlock::Login';
 isnt($auditor->id, $first, 'another cookie each time');
 
 my $operator = login('operator');
@@ -83,7 +83,7 @@ is($i->http(HEAD => '/ui/session', { headers => { Cookie =>
 problem_is($i->http(GET => '/ui/session'), 401, 'token-invalid', 'nobody is');
 
 for my $role (qw(submit worker)) {
-    $res = Interlock::Session->attempt($i, $token{$role});
+    $res = Interlock::Login->attempt($i, $token{$role});
     is($res->{status}, 403, "no pages for $role");
     like($res->{body}, qr/role="alert"[^<]*roles\s+operator and auditor/,
         'in words');
@@ -93,7 +93,7 @@ for my $role (qw(submit worker)) {
         'and for programs');
 }
 
-$res = Interlock::Session->attempt($i, 'ilk_nonsense');
+$res = Interlock::Login->attempt($i, 'ilk_nonsense');
 is($res->{status}, 401, 'a wrong token');
 like($res->{headers}{'content-type'}, qr{^text/html}, 'is a page');
 like($res->{body}, qr/role="alert"[^<]*not valid/, 'in words');
@@ -190,7 +190,7 @@ for my $row (
 {
     my ($next, $want) = @$row;
     (my $q = $next) =~ s/([^A-Za-z0-9_.-])/sprintf '%%%02X', ord $1/ge;
-    my $r = Interlock::Session->attempt($i, $token{auditor},
+    my $r = Interlock::Login->attempt($i, $token{auditor},
         { path => "/ui/login?next=$q" });
     (my $name = substr $next, 0, 40) =~ s/[^!-~]/?/g;
     is("$r->{status} " . ($r->{headers}{location} // ''), "303 $want",
@@ -333,7 +333,7 @@ for my $row (
     } @methods;
     is_deeply(\@got, [ ('403 cross-origin') x @methods ], "$what: refused");
     next if exists $h{'Interlock-UI'};
-    is(Interlock::Session->attempt($i, $token{operator}, { headers =>
+    is(Interlock::Login->attempt($i, $token{operator}, { headers =>
         { map { $_ => $h{$_} // [] } keys %h } })->{status}, 403,
         "$what: no login");
     is($operator->http(POST => '/ui/logout', { headers => \%h })->{status},
@@ -405,10 +405,10 @@ is(attempts(11, '::ffff:198.51.100.7'), 'token ' x 10 . 'busy',
     'an IPv4 address written as IPv6');
 is(attempts(1, '::ffff:198.51.100.8'), 'token', 'is one of its own');
 
-my @status = map { Interlock::Session->attempt($i, 'wrong')->{status} }
+my @status = map { Interlock::Login->attempt($i, 'wrong')->{status} }
     1 .. 12;
 is($status[-1], 429, 'through nginx');
-$res = Interlock::Session->attempt($i, 'wrong');
+$res = Interlock::Login->attempt($i, 'wrong');
 like($res->{headers}{'retry-after'}, qr/^[1-6]\z/, 'with Retry-After');
 like($res->{body}, qr/role="alert"[^<]*too many/, 'in words');
 problem_is($i->http(POST => '/ui/login', { headers => { Origin => $site },
@@ -420,8 +420,8 @@ sub enter {
     my ($role, $client) = @_;
     my $r = door(POST => '/ui/login', { body => "token=$token{$role}",
         $client ? (client => $client) : () });
-    return bless { i => $i, id => Interlock::Session::cookie($r)
-        // die "enter: $r->{status}" }, 'Interlock::Session';
+    return bless { i => $i, id => Interlock::Login::cookie($r)
+        // die "enter: $r->{status}" }, 'Interlock::Login';
 }
 
 

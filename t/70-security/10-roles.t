@@ -13,7 +13,7 @@ use JSON::PP;
 use MIME::Base64 qw(encode_base64);
 use Test::More;
 
-use Interlock::Session;
+use Interlock::Login;
 use Interlock::Test;
 
 my $i = Interlock::Test->instance(conf => 'alert_hosts = zebra.example');
@@ -206,8 +206,8 @@ sub holds {
 
 # --- an auditor ------------------------------------------------------------
 
-my $auditor = Interlock::Session->login($i, 'auditor');
-my $operator = Interlock::Session->login($i, 'operator');
+my $auditor = Interlock::Login->login($i, 'auditor');
+my $operator = Interlock::Login->login($i, 'operator');
 my $before = holds();
 
 for my $op (@changing) {
@@ -242,7 +242,7 @@ is_deeply(holds(), $before, 'nothing has changed');
 
 # --- another tenant --------------------------------------------------------
 
-my $stranger = Interlock::Session->login($i, $theirs);
+my $stranger = Interlock::Login->login($i, $theirs);
 my ($demo) = $i->psql(q{select id from interlock.tenants where name = 'demo'});
 my $mine = holds($demo);
 

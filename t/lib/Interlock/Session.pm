@@ -1,65 +1,86 @@
 package Interlock::Session;
 
-# Somebody who is logged in to the pages, as their browser would ask.
+# A session of psql that stays open: to hold a lock while something else runs
+# into it, or to run a call at a chosen moment without starting a process.
 #
-#     my $s = Interlock::Session->login($i, 'operator');
-#     $s->http(POST => '/v1/kinds/free/pause', { body => { … } });
+#     my $s = Interlock::Session->new($i->dsn('admin'));
+#     my @rows = $s->do('select 1, 2');          # ( [1, 2] )
+#     $s->send('select * from interlock.recover(100)');    # returns at once
+#     $s->answered;                              # is it here?
+#     my @rows = $s->answer;                     # waits for it
+#
+# An error of the server dies with its text; the session goes on.
 
 use strict;
 use warnings;
 
-use Interlock::Test;
+use IO::Select;
+use IPC::Open3 qw(open3);
+use POSIX ();
 
-our $FORM = 'application/x-www-form-urlencoded';
+my $n = 0;
 
-# attempt($i, token, { path, headers, type }): the answer to the login form
-sub attempt {
-    my ($class, $i, $token, $opt) = @_;
+sub new {
+    my ($class, $dsn) = @_;
 
-    $token =~ s/([^A-Za-z0-9_.-])/sprintf '%%%02X', ord $1/ge;
-    return $i->http(POST => $opt->{path} // '/ui/login', {
-        body => "token=$token",
-        headers => { Origin => $i->url, 'Content-Type' => $FORM,
-            %{ $opt->{headers} // {} } } });
+    my $pid = open3(my $in, my $out, undef, 'psql', '-XAtq', '-F', "\x1f",
+        '-P', "null=\x01", '-d', $dsn, '-f', '-');
+    $in->autoflush(1);
+    my $self = bless { in => $in, out => $out, pid => $pid, owner => $$,
+        open => 0 }, $class;
+    ($self->{backend}) = map { $_->[0] } $self->do('select pg_backend_pid()');
+    return $self;
 }
 
-# cookie(answer): what an answer sets, or undef
-sub cookie {
-    my ($res) = @_;
+# backend: the server process's id
+sub backend { $_[0]{backend} }
 
-    return ($res->{headers}{'set-cookie'} // '')
-        =~ /^interlock_session=([^;]+)/ ? $1 : undef;
+sub send {
+    my ($self, $sql) = @_;
+
+    $self->{mark} = 'mark-' . ++$n;
+    print { $self->{in} } "$sql;\n\\echo $self->{mark}\n"
+        or die "psql: $!\n";
 }
 
-# login($i, role or token, { headers }): dies if that is refused
-sub login {
-    my ($class, $i, $who, $opt) = @_;
-
-    my $res = $class->attempt($i, $who =~ /^[a-z]+\z/ ? $i->token($who)
-        : $who, $opt);
-    my $cookie = cookie($res) // die "login: $res->{status} $res->{body}\n";
-    return bless { i => $i, id => $cookie }, $class;
-}
-
-sub id { $_[0]{id} }
-
-# headers(): those that a script of the pages sends with all it does
-sub headers {
+sub answer {
     my ($self) = @_;
 
-    return (Cookie => "interlock_session=$self->{id}",
-        Origin => $self->{i}->url, 'Interlock-UI' => 1);
+    my (@rows, @errors);
+    while (1) {
+        my $line = readline $self->{out};
+        die "psql ended\n" unless defined $line;
+        chomp $line;
+        last if $line eq $self->{mark};
+        if ($line =~ /^psql:.*?(?:ERROR|FATAL|server closed)/) {
+            push @errors, $line;
+        } elsif ($line !~ /^psql:|^(?:DETAIL|HINT|CONTEXT|LINE \d)/) {
+            push @rows, [ map { $_ eq "\x01" ? undef : $_ }
+                split /\x1f/, $line, -1 ];
+        }
+    }
+    die join("\n", @errors), "\n" if @errors;
+    return @rows;
 }
 
-# http(METHOD, path, opt): as Interlock::Test's; a header given as undef is
-# left out
-sub http {
-    my ($self, $method, $path, $opt) = @_;
+# answered: whether the answer is coming
+sub answered { return !!IO::Select->new($_[0]{out})->can_read(0) }
 
-    my %h = ($self->headers, %{ $opt->{headers} // {} });
-    delete @h{ grep { !defined $h{$_} } keys %h };
-    return $self->{i}->http($method, $path, { %{ $opt // {} },
-        headers => \%h });
+sub do {
+    my ($self, $sql) = @_;
+
+    $self->send($sql);
+    return $self->answer;
+}
+
+sub DESTROY {
+    my ($self) = @_;
+
+    return unless $self->{owner} == $$;
+    local ($?, $@);
+    close $self->{in};
+    kill 'TERM', $self->{pid};
+    waitpid $self->{pid}, 0;
 }
 
 1;
