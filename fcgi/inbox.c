@@ -185,3 +185,42 @@ il_inbox_assign(il_req_t *r)
     d->missing = il_inbox_missing;
     il_doc_queue(d);
 }
+
+
+static void
+il_inbox_put_dismiss(il_read_t *read, il_db_args_t *args)
+{
+    il_doc_t    *d = (il_doc_t *) read;
+    il_inbox_t  *b = d->more;
+
+    il_doc_put(read, args);
+    il_who_put_call(args, 2, d->r, &b->who);
+}
+
+
+void
+il_inbox_dismiss(il_req_t *r)
+{
+    il_doc_t    *d;
+    il_inbox_t  *b;
+    il_field_t   in[] = { IL_WHO_FIELDS };
+
+    d = il_doc_more(r, "select * from interlock.inbox_dismiss("
+                    "$1, $2, $3, $4, $5, $6, $7)", "ITTTLTU",
+                    il_inbox_put_dismiss, il_doc_problem_done,
+                    sizeof(il_inbox_t));
+    if (d == NULL) {
+        return;
+    }
+
+    b = d->more;
+
+    if (il_who_read(r, &b->who, in, 2, 0) != 0
+        || il_who_demand(r, &b->who) != 0)
+    {
+        return;
+    }
+
+    d->missing = il_inbox_missing;
+    il_doc_queue(d);
+}

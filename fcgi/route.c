@@ -145,6 +145,7 @@ static const il_route_t  il_routes[] = {
     { IL_M_GET, "/v1/inbox", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
       il_inbox_list },
     { IL_M_POST, "/v1/inbox/{}/assign", IL_ROLE_OPERATOR, il_inbox_assign },
+    { IL_M_POST, "/v1/inbox/{}/dismiss", IL_ROLE_OPERATOR, il_inbox_dismiss },
     { IL_M_GET, "/v1/config", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
       il_config_get },
 

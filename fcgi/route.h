@@ -102,6 +102,7 @@ void il_alert_put(il_req_t *r);
 void il_alert_delete(il_req_t *r);
 void il_inbox_list(il_req_t *r);
 void il_inbox_assign(il_req_t *r);
+void il_inbox_dismiss(il_req_t *r);
 void il_overview_get(il_req_t *r);
 void il_series_get(il_req_t *r);
 void il_config_get(il_req_t *r);

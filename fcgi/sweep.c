@@ -29,6 +29,7 @@
 #define IL_ALERTS_LIMIT   500
 #define IL_SLOTS_LIMIT    500
 #define IL_GAPS_LIMIT     500
+#define IL_SERIES_LIMIT   5000
 #define IL_PASSES_MAX     20
 #define IL_SLOT_PASSES    4
 #define IL_SLOTS_JUST_MS  20
@@ -140,8 +141,8 @@ static const il_sweep_t  il_slot_sweeps[] = {
       IL_MT_MAX, "opened" },
     { "select * from interlock.alert_scan($1)", IL_ALERTS_LIMIT, SIZE_MAX,
       "events for alerts", IL_MT_MAX, "events" },
-    { "select * from interlock.series_sweep($1)", 1, SIZE_MAX, NULL,
-      IL_MT_MAX, NULL }
+    { "select * from interlock.series_sweep($1)", IL_SERIES_LIMIT, SIZE_MAX,
+      NULL, IL_MT_MAX, NULL }
 };
 
 

@@ -682,5 +682,18 @@ select 'an event on its way to an alert that does not know when',
 from interlock.alert_deliveries d
 left join interlock.alerts a on a.tenant = d.tenant and a.name = d.alert
 where a.due_at is null
+union all
+select 'the inbox and what it is about differ',
+    format('%s/%s', coalesce(x.tenant, b.tenant), coalesce(x.id, b.id))
+from (select j.tenant, 'job:' || j.id as id, j.status as state
+      from interlock.jobs j where j.status in ('held', 'parked')
+      union all
+      select e.tenant, 'effect:' || e.id, e.state
+      from interlock.effects e where e.state = 'needs_human') x
+full join (
+    select i.* from interlock.inbox i
+    where i.state in ('held', 'parked', 'needs_human')) b
+    on b.tenant = x.tenant and b.id = x.id and b.state = x.state
+where x.id is null or b.id is null
 
 order by 1, 2;

@@ -37,7 +37,10 @@ begin
 end
 $$;
 
-create or replace function interlock.inbox_set_job(j interlock.jobs)
+-- inbox_set_job(j, moved): its status has just become what it is, or only its
+-- assignee has.
+create or replace function interlock.inbox_set_job(
+    j interlock.jobs, p_moved boolean)
 returns void
 language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
@@ -49,6 +52,13 @@ declare
 begin
     if j.status not in ('held', 'parked', 'failed') then
         perform interlock.inbox_over(j.tenant, v_id);
+        return;
+    end if;
+
+    if not p_moved then
+        -- (a failed one that was dismissed is not there)
+        update interlock.inbox b set assignee = j.assignee
+        where b.tenant = j.tenant and b.id = v_id;
         return;
     end if;
 
@@ -208,7 +218,8 @@ $$;
 revoke all on function interlock.inbox_over(int, text) from public;
 revoke all on function interlock.inbox_put(int, text, text, timestamptz,
     text, text, text) from public;
-revoke all on function interlock.inbox_set_job(interlock.jobs) from public;
+revoke all on function interlock.inbox_set_job(interlock.jobs, boolean)
+    from public;
 revoke all on function interlock.inbox_set_effect(interlock.effects)
     from public;
 revoke all on function interlock.effect_patience(int, text) from public;

@@ -178,7 +178,8 @@ as $$
 $$;
 
 -- alert_scan_kinds(tenant): how long the kinds' jobs have waited: those that
--- could run, and those that a limit holds back.
+-- could run, and those that a limit holds back.  What is told is in the inbox,
+-- whether or not there is an alert that tells it.
 create or replace function interlock.alert_scan_kinds(p_tenant int)
 returns int
 language plpgsql
@@ -214,6 +215,8 @@ begin
 
         continue when coalesce(v_age < k.alert_at, true);
         v_over := v_over || k.name;
+        perform interlock.inbox_put(p_tenant, 'queue:' || k.name,
+            'queue_age', v_now, k.name, null, null);
 
         for a in
             select x.* from interlock.alerts x
@@ -226,6 +229,10 @@ begin
                     'alert_at', k.alert_at));
         end loop;
     end loop;
+
+    delete from interlock.inbox b
+    where b.tenant = p_tenant and b.state = 'queue_age'
+        and b.kind <> all (v_over);
 
     for a in
         select x.* from interlock.alerts x where x.tenant = p_tenant

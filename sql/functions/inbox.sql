@@ -279,7 +279,10 @@ declare
 begin
     v_acts := case interlock.inbox_what(b.state)
         when 'job' then interlock.inbox_job_acts(b, '/v1/jobs/' || p_name
-            || '/decide')
+            || '/decide') || case b.state when 'failed' then array[
+            interlock.inbox_act('dismiss', 'Leave it failed', 'Nobody need '
+                'see to it any more. The job stays as it is.', '/v1/inbox/'
+                || b.id || '/dismiss', null)] end
         when 'effect' then interlock.inbox_effect_acts(b, '/v1/effects/'
             || p_name)
         when 'gap' then array[
@@ -470,6 +473,87 @@ begin
 end
 $$;
 
+-- inbox_dismiss(…): who: interlockd, POST /v1/inbox/{id}/dismiss.
+-- A failed job that is to stay so: nobody need see to it any more, and what
+-- alerts were told of it is over.  The job itself stays as it is.
+-- p_call: see action_made.
+-- Locks: its work (FOR NO KEY UPDATE); the row in inbox.
+-- Answers: one row; problem null and doc null.  Leaves a row in actions.
+-- Refuses: field-invalid (no name, no reason); not-found; inbox-settled;
+-- decision-not-possible (anything but a failed job goes by what is decided
+-- about it).
+create or replace function interlock.inbox_dismiss(
+    p_tenant int, p_id text, p_requested_by text, p_reason text,
+    p_token_id bigint, p_token_name text, p_call uuid default null)
+returns table (problem text, detail text, doc text)
+language plpgsql security definer
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    b  interlock.inbox;
+begin
+    perform set_config('synchronous_commit', 'on', true);
+
+    detail := interlock.who_trouble(p_requested_by, p_reason);
+    if detail is not null then
+        return query select 'field-invalid', detail, null::text;
+        return;
+    end if;
+
+    b := interlock.inbox_hold(p_tenant, p_id);
+    if interlock.action_made(p_tenant, p_call) then
+        return query select null::text, null::text, null::text;
+        return;
+    elsif b.id is null then
+        return query select x.problem, x.detail, null::text
+        from interlock.inbox_gone(p_tenant, p_id) x;
+        return;
+    elsif b.state <> 'failed' then
+        return query select 'decision-not-possible', 'only a failed job may '
+            'be left as it is; see its actions', null::text;
+        return;
+    end if;
+
+    perform interlock.inbox_over(p_tenant, p_id);
+    perform interlock.alert_let_go(p_tenant, b.kind, b.work_key, p_id);
+
+    insert into interlock.actions (tenant, what, target, token_id,
+        token_name, requested_by, reason, call_id, detail, work_key)
+    values (p_tenant, 'inbox_dismiss', substr(p_id, 5), p_token_id,
+        p_token_name, p_requested_by, p_reason, p_call,
+        json_build_object('id', p_id, 'state', b.state), b.work_key);
+
+    return query select null::text, null::text, null::text;
+end
+$$;
+
+-- alert_let_go(tenant, kind, work_key, subject): what alerts were told of a
+-- failed job is over, though it has failed.
+create or replace function interlock.alert_let_go(
+    p_tenant int, p_kind text, p_key text, p_subject text)
+returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    perform from interlock.alerts a where a.tenant = p_tenant limit 1;
+    if not found then
+        return;
+    end if;
+
+    insert into interlock.alert_queue (tenant, condition, opened, subject,
+        kind, work_key, info)
+    select p_tenant, c, false, p_subject, p_kind, p_key, json_build_object(
+        'job_id', substr(p_subject, 5), 'why', 'somebody left it as it is')
+    from unnest(array['failed', 'check_exhausted']) c;
+end
+$$;
+
 -- inbox_gone(tenant, id): why it is not there: it was settled, or is none.
 create or replace function interlock.inbox_gone(
     p_tenant int, p_id text, out problem text, out detail text)
@@ -541,6 +625,10 @@ revoke all on function interlock.inbox_effect_acts(interlock.inbox, text)
     from public;
 revoke all on function interlock.inbox_hold(int, text) from public;
 revoke all on function interlock.inbox_gone(int, text) from public;
+revoke all on function interlock.alert_let_go(int, text, text, text)
+    from public;
+revoke all on function interlock.inbox_dismiss(int, text, text, text,
+    bigint, text, uuid) from public;
 revoke all on function interlock.inbox_list(int, text, text, text, text,
     int, text) from public;
 revoke all on function interlock.inbox_assign(int, text, text, timestamptz,
@@ -549,3 +637,5 @@ grant execute on function interlock.inbox_list(int, text, text, text, text,
     int, text) to interlock_service;
 grant execute on function interlock.inbox_assign(int, text, text,
     timestamptz, text, text, bigint, text, uuid) to interlock_service;
+grant execute on function interlock.inbox_dismiss(int, text, text, text,
+    bigint, text, uuid) to interlock_service;

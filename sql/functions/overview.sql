@@ -81,9 +81,10 @@ begin
                 limit p_cap) x) q
         cross join lateral (
             select count(*) as n from (
+                -- (said so that only the index of kinds will do)
                 select from interlock.jobs j
                 where j.tenant = k.tenant and j.kind = k.name
-                    and j.place = 'blocked'
+                    and j.place >= 'blocked' and j.place <= 'blocked'
                 limit p_cap) x) w
         cross join lateral (
             select count(*) as n from (
@@ -158,6 +159,7 @@ set enable_bitmapscan = off
 as $$
 declare
     v_out  jsonb := '[]';
+    v_day  timestamptz := clock_timestamp() - interval '1 day';
     r      record;
 begin
     for r in
@@ -200,12 +202,12 @@ begin
         from (select count(*) as n from (
                   select from interlock.attempts a
                   where a.tenant = p_tenant and a.call = 'lost'
-                      and a.ended_at > clock_timestamp() - interval '1 day'
+                      and a.ended_at > v_day
                   limit p_cap) y) n
         left join lateral (
             select a.job_id, a.ended_at from interlock.attempts a
             where a.tenant = p_tenant and a.call = 'lost'
-                and a.ended_at > clock_timestamp() - interval '1 day'
+                and a.ended_at > v_day
             order by a.ended_at, a.id limit 1) o on true);
 
     return v_out || interlock.attention_inbox(p_tenant, p_cap)
@@ -213,6 +215,8 @@ begin
 end
 $$;
 
+-- attention_inbox(…): of what is in the inbox; without failed jobs whose work a
+-- later one has done (inbox_righted).
 create or replace function interlock.attention_inbox(
     p_tenant int, p_cap int)
 returns jsonb
@@ -234,13 +238,17 @@ as $$
         (5, 'approvals', array['approval'], '/ui/inbox?what=slot'),
         (6, 'skips', array['skips'], '/ui/inbox?what=schedule'),
         (7, 'paused', array['kind_paused', 'source_paused'],
-            '/ui/inbox?what=kind_paused')) s (i, what, states, path)
+            '/ui/inbox?state=kind_paused')) s (i, what, states, path)
     cross join lateral (
         select count(*) as n from unnest(s.states) st
         cross join lateral (
             select from interlock.inbox b
             where b.tenant = p_tenant and b.state = st
                 and b.since <= clock_timestamp()
+                and not (st = 'failed' and exists (
+                    select from interlock.works w
+                    where w.tenant = b.tenant and w.work_key = b.work_key
+                        and w.published_at > b.since))
             limit p_cap) y) n
     left join lateral (
         select y.since, y.id from unnest(s.states) st
@@ -248,6 +256,10 @@ as $$
             select b.since, b.id from interlock.inbox b
             where b.tenant = p_tenant and b.state = st
                 and b.since <= clock_timestamp()
+                and not (st = 'failed' and exists (
+                    select from interlock.works w
+                    where w.tenant = b.tenant and w.work_key = b.work_key
+                        and w.published_at > b.since))
             order by b.since, b.id limit 1) y
         order by y.since limit 1) o on true
 $$;

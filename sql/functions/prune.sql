@@ -8,7 +8,7 @@
 -- Frees or removes at most limit of each of
 --   idempotency keys whose time is over; one whose job is not ended stays, and
 --     is looked at again later
---   slots with their gaps, skips, plans, events of alerts (retain)
+--   slots with their gaps, skips, plans, events of alerts, samples (retain)
 --   sessions whose time is over
 -- Locks: the rows that go, FOR UPDATE SKIP LOCKED.
 -- Answers: how many rows went.
@@ -22,7 +22,7 @@ begin
     return interlock.prune_keys(p_limit) + interlock.prune_slots(p_limit)
         + interlock.prune_skips(p_limit) + interlock.prune_plans(p_limit)
         + interlock.prune_redrives(p_limit)
-        + interlock.prune_events(p_limit)
+        + interlock.prune_events(p_limit) + interlock.prune_series(p_limit)
         + interlock.prune_sessions(p_limit);
 end
 $$;
@@ -31,6 +31,7 @@ $$;
 --   slots   and their gaps, skips, and plans that somebody acted on
 --   events  of alerts, from their delivery on
 --   drafts  plans that nobody acted on, from their end on
+--   series  samples
 create or replace function interlock.retain(p_what text) returns interval
 language sql immutable
 set search_path = pg_catalog, pg_temp
@@ -38,7 +39,8 @@ as $$
     select case p_what
         when 'slots' then interval '400 days'
         when 'events' then interval '90 days'
-        when 'drafts' then interval '1 day' end
+        when 'drafts' then interval '1 day'
+        when 'series' then interval '14 days' end
 $$;
 
 create or replace function interlock.prune_keys(p_limit int) returns int

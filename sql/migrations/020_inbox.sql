@@ -40,7 +40,8 @@ create index inbox_kind on interlock.inbox (tenant, kind, state, since, id)
 create index inbox_assignee on interlock.inbox (tenant, assignee, since, id)
     where assignee is not null;
 
--- How far the sweep of failed jobs has come (inbox_sweep).
+-- How far the sweep of failed jobs has come (inbox_sweep): a page at a time,
+-- and then from the beginning.
 create table interlock.inbox_sweeps (
     tenant  int primary key references interlock.tenants (id),
     since   timestamptz not null default '-infinity',
@@ -53,7 +54,8 @@ language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
 as $$
 begin
-    perform interlock.inbox_set_job(new);
+    perform interlock.inbox_set_job(new, tg_op = 'INSERT'
+        or new.status is distinct from old.status);
     return null;
 end
 $$;
@@ -230,6 +232,11 @@ create table interlock.series_queue (
 );
 create index series_queue_minute on interlock.series_queue (minute)
     where minute is not null;
+
+-- What arrived lately, for next to nothing: rows come in the order of their
+-- arrival.
+create index requests_arrived on interlock.requests using brin (arrived_at)
+    with (pages_per_range = 32, autosummarize = on);
 
 -- How many requests of a minute (of their arrival) got which decision;
 -- by the edge alone, or not.

@@ -314,16 +314,39 @@ $c->psql(q{
     select interlock.alert_delete(t.demo(), 'a');
 });
 
+# What waits for a person, and how work stands.
+$c->psql(q{
+    load 'auto_explain';
+    set auto_explain.log_min_duration = 0;
+    set auto_explain.log_nested_statements = on;
+    set plan_cache_mode = force_generic_plan;
+    set jit = off;
+
+    select interlock.inbox_list(t.demo(), null, null, null, null, 9, null);
+    select interlock.inbox_list(t.demo(), 'kim', null, null, null, 9, '1.a');
+    select interlock.inbox_list(t.demo(), null, 'job', null, null, 9, null);
+    select interlock.inbox_list(t.demo(), null, null, null, 'tight', 9, null);
+    select interlock.inbox_assign(t.demo(), x.doc::json ->> 'id', 'kim', null, 'a', null, 1, 'b', t.rid(600 + n)) from (select doc, row_number() over () as n from interlock.inbox_list(t.demo(), null, null, null, null, 90, null)) x;
+    select interlock.inbox_dismiss(t.demo(), x.doc::json ->> 'id', 'a', 'b', 1, 'c') from interlock.inbox_list(t.demo(), null, null, 'failed', null, 1, null) x;
+    select interlock.overview(t.demo());
+    select interlock.series_sweep(9);
+    select interlock.series(t.demo(), x, null, 24) from unnest(array['queue', 'decisions']) x;
+    select interlock.series(t.demo(), x, 'tight', 24) from unnest(array['queue', 'decisions']) x;
+    select interlock.config_facts(t.demo());
+    select interlock.prune(9);
+});
+
 # What may be read whole: the few rows that are live, and what is due.
 my %whole = (
     'leases recover' => 1,         # recovery scans the live attempts
     'recovery_troubles recover' => 1,
 );
 
-my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evidence_sources|sent|asked|pg_\w+|tenants|kinds|kind_versions|pauses|kind_stops|alerts|alert_scans|installation|migrations|limits|schedules|schedule_versions|edge_zones)$/;
-# By the tenant alone on purpose: a bounded look at the tenant's queue, and
-# operators' rare calls about the groups of a limit; and the tests' helpers.
-my $meant = qr/limit p_bound|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)|p_reason = 'tenant_full'|where s\.schedule = p_name and s\.check_at|where l\.schedule = p_name|insert into t\.seen|from interlock\.(?:gaps|schedule_plans|jobs|slots) where (?:state|what|kind|schedule) = '/;
+my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evidence_sources|sent|asked|pg_\w+|tenants|kinds|kind_versions|pauses|kind_stops|alerts|alert_scans|installation|migrations|limits|schedules|schedule_versions|edge_zones|inbox_sweeps)$/;
+# By the tenant alone on purpose: a bounded look at the tenant's queue, what of
+# it runs, and operators' rare calls about the groups of a limit; and the tests'
+# helpers.
+my $meant = qr/limit p_bound|where l\.tenant = p_tenant group by l\.kind|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)|p_reason = 'tenant_full'|where s\.schedule = p_name and s\.check_at|where l\.schedule = p_name|insert into t\.seen|from interlock\.(?:gaps|schedule_plans|jobs|slots) where (?:state|what|kind|schedule) = '/;
 
 my ($plans, $scans) = (0, 0);
 my @bad;

@@ -629,6 +629,20 @@ call('POST', '/v1/kinds/{name}/resume', { %$op, path =>
     '/v1/kinds/line/resume', body => \%why });
 call('POST', $assign, { %$op, path => "/v1/inbox/$_/assign",
     body => { requested_by => 'dana' } }) for 'kind:line', 'kind:nosuch';
+my $dismiss = '/v1/inbox/{inbox_id}/dismiss';
+call('POST', $jobs, { %$sub, body => { kind => 'free', work_key => 'no:1' } });
+my $gone = call('POST', '/v1/leases', { token => 'worker',
+    body => { worker => 'w', kinds => ['free'], wait => 5 } })->{leases}[0];
+call('POST', '/v1/lease/fail', { body => { error => 'no', retryable =>
+    JSON::PP::false }, headers => { authorization =>
+    "Bearer $gone->{owner_token}" } });
+my ($failed) = @{ call('GET', '/v1/inbox', { %$op,
+    path => '/v1/inbox?state=failed' })->{items} };
+my %failed = (path => "/v1/inbox/$failed->{id}/dismiss");
+call('POST', $dismiss, { %$_, %failed, body => \%why })
+    for $sub, {}, $op, $op;
+call('POST', $dismiss, { %$op, %failed, body => {} });
+call('POST', $dismiss, { %$op, path => '/v1/inbox/x/dismiss', body => \%why });
 
 # The door of the pages
 

@@ -47,6 +47,7 @@ insert into service values
     ('gap_scan'),
     ('gaps_list'),
     ('inbox_assign'),
+    ('inbox_dismiss'),
     ('inbox_list'),
     ('job_cancel'),
     ('job_decide'),
