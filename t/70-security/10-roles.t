@@ -184,7 +184,7 @@ sub said {
 
 # What the database holds.  These move by themselves, or by a login.
 my %moving = map { $_ => 1 } qw(sessions server_seen alert_scans edge_zones
-    queue_looks inbox_sweeps series_minutes series_queue series_decisions
+    queue_looks alert_queue inbox_sweeps series_minutes series_queue series_decisions
     migrations sources kind_pace);
 my @tables = grep { !$moving{$_} } map { $_->[0] } $i->sql(q{
     select table_name from information_schema.tables
