@@ -151,6 +151,22 @@ ngx_http_interlock_ticket_check(ngx_conf_t *cf,
         return NGX_CONF_ERROR;
     }
 
+    /* interlockd calls it so, and the edge's own records must match */
+
+    if (conf->shm_zone && conf->source
+        && (conf->source->value.len != sizeof("button") - 1
+            || ngx_strncmp(conf->source->value.data, "button",
+                           sizeof("button") - 1)
+               != 0))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"interlock_source %V\" in location \"%V\" does "
+                           "not go with \"interlock_verify ticket\": it is "
+                           "\"button\"", &conf->source->value,
+                           &clcf->name);
+        return NGX_CONF_ERROR;
+    }
+
     name = conf->work_key ? "interlock_work_key"
            : conf->idem ? "interlock_idempotency_key"
            : conf->split ? "interlock_split" : NULL;

@@ -297,6 +297,26 @@ $res = press('/button/orders', %page,
 is("$res->{status} $res->{headers}{'content-type'}",
     '403 text/html; charset=utf-8', 'a form of another site: in words');
 
+# HTTP/2 has no Host header, but :authority
+my $h2 = Interlock::Nginx->new(workers => 1,
+    listen => '127.0.0.1:%%PORT%% http2', server => <<"END");
+        interlock_keys k.pub;
+        interlock_tenant demo;
+        location /button/ { interlock_verify ticket; fastcgi_pass backend; }
+END
+$h2->write_file('k.pub', $keys->public . "\n");
+$h2->start;
+sub h2 {
+    my ($origin) = @_;
+    open my $out, '-|', 'curl', '-s', '-o', '/dev/null', '-w',
+        '%{http_code}', '--http2-prior-knowledge', '-X', 'POST',
+        '-H', "Interlock-Ticket: $good", '-H', "Origin: $origin",
+        'http://127.0.0.1:' . $h2->port . '/button/jobs/x' or die "curl: $!";
+    return do { local $/; <$out> };
+}
+is(h2('http://127.0.0.1:' . $h2->port), 202, 'the site itself by HTTP/2');
+is(h2('https://evil.example'), 403, 'another');
+
 # preflights
 sub preflight {
     my ($path, @headers) = @_;
@@ -357,6 +377,9 @@ bad('no tenant', qr/needs "interlock_tenant"/,
     'location /x { interlock_keys k.pub; interlock_verify ticket; }');
 bad('no source', qr/"interlock" in location "\/x" needs "interlock_source"/,
     "location /x { $ok interlock zone=z; interlock_verify ticket; }");
+bad('another source', qr/"interlock_source shop" in location "\/x" does not/,
+    "location /x { $ok interlock zone=z; interlock_source shop; "
+    . 'interlock_verify ticket; }');
 bad('a work key', qr/"interlock_work_key" in location "\/x" does not go/,
     "location /x { $ok interlock_verify ticket; interlock_work_key a \$uri; }");
 bad('an idempotency key', qr/"interlock_idempotency_key" in .* does not go/,
