@@ -50,15 +50,16 @@ export const behind = (name, interval) => sql(`
 
 export async function kinds() {
   await put('/v1/kinds/solo', { overlap: 'skip', max_attempts: 1,
-    on_lost: 'hold', lease_seconds: 600, when_completed: 'run' });
+    on_lost: 'hold', lease_seconds: 3600, when_completed: 'run' });
+  await put('/v1/kinds/plain', { overlap: 'skip', when_completed: 'run' });
   await put('/v1/kinds/steady', { overlap: 'allow', on_lost: 'retry',
-    lease_seconds: 600 });
+    lease_seconds: 3600 });
   await put('/v1/kinds/line', { overlap: 'buffer_all', max_waiting: 1,
-    overflow: 'park', lease_seconds: 600 });
+    overflow: 'park', lease_seconds: 3600 });
   await put('/v1/kinds/payer', { overlap: 'skip', effect_scope: 'work',
-    lease_seconds: 600, max_attempts: 5 });
+    lease_seconds: 3600, max_attempts: 5 });
   await put('/v1/kinds/night', { overlap: 'buffer_one', max_attempts: 1,
-    when_completed: 'return', lease_seconds: 600 });
+    when_completed: 'return', lease_seconds: 3600 });
   await put('/v1/effect-kinds/mute', { idempotent: false, send_deadline: 1 });
   await put('/v1/effect-kinds/asked', { idempotent: true, send_deadline: 1,
     check_delay: 86000, max_checks: 9, lookup: { type: 'worker' } });

@@ -118,7 +118,7 @@ export function settleAction(effect, outcome, { session, done, label }) {
         not: over(effect) ? `It is settled: it is ${effect.state}.` : null,
         what: async () => {
             const all = await around(effect.effect_id);
-            const node = points(known(all), settled(outcome, all));
+            const node = points(...known(all), ...settled(outcome, all));
 
             return over(all.effect) ? { node,
                 blocked: 'It has been settled meanwhile.' } : node;
@@ -141,7 +141,7 @@ export function checkAction(effect, { session, done, label }) {
             const all = await around(effect.effect_id);
             const type = all.kind?.lookup?.type;
             const how = LOOKUPS[type];
-            const node = points(known(all), how ? [how, ', at once.'] : null,
+            const node = points(...known(all), how ? [how, ', at once.'] : null,
                 how ? 'What it finds settles the effect: found is confirmed,'
                     + ' surely not there is failed, anything else stays'
                     + ' unknown.' : null);

@@ -50,10 +50,11 @@ export function approveAction(gap, { session, label, ...options }) {
             && gap.state !== 'approval' ? `The gap is ${gap.state}.` : null,
         what: async () => {
             const w = await work(gap.work_key);
-            return points(stands(gap, w), w?.active?.length > 0
-                ? 'That job counts as the slot’s; nothing is queued beside it.'
-                : 'A job of it is queued now. The gap is closed when it has'
-                    + ' succeeded.');
+            return w?.active?.length > 0 ? { node: points(...stands(gap, w)),
+                blocked: 'Its work is under way already. The gap closes when'
+                    + ' that has succeeded.' }
+                : points(...stands(gap, w), 'A job of it is queued now. The'
+                    + ' gap is closed when it has succeeded.');
         },
         path: `/v1/gaps/${enc(gap.gap_id)}/approve`,
         said: done('Its work is under way.'),
@@ -67,7 +68,7 @@ export function dismissAction(gap, { session, label, ...options }) {
         title: 'Leave the work of this slot undone', done: options.done,
         not: gap.state && gap.state !== 'open' && gap.state !== 'missing'
             && gap.state !== 'approval' ? `The gap is ${gap.state}.` : null,
-        what: async () => points(stands(gap, await work(gap.work_key)),
+        what: async () => points(...stands(gap, await work(gap.work_key)),
             'Nothing is run. The slot stays without its work, and nobody is'
                 + ' told of it any more. Your reason is kept with it.'),
         path: `/v1/gaps/${enc(gap.gap_id)}/dismiss`,

@@ -172,7 +172,7 @@ export function decideAction(job, decision, { session, done, label }) {
             const node = points(now(all.job),
                 all.job.error ? ['Its error: ', el('q', {}, all.job.error)]
                     : null,
-                decided(decision, all), unsettled(all.work));
+                ...decided(decision, all), unsettled(all.work));
 
             return (DECISIONS[all.job.status] ?? []).includes(decision) ? node
                 : { node, blocked: 'This cannot be decided any more, as it'

@@ -78,7 +78,7 @@ export function sourceAction(source, { session, done, label, pause }) {
         danger: stop,
         title: stop ? `Refuse the requests of ${source.name}`
             : `Take the requests of ${source.name} again`,
-        what: () => points(stop ? [
+        what: () => points(...stop ? [
             `Requests of ${source.name} are answered 503 with Retry-After, and`
                 + ' nothing of them is stored. Providers send them again, for'
                 + ' as long as they do.',

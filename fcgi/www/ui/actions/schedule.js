@@ -43,7 +43,7 @@ export function pauseSchedule(schedule, { session, done, label }) {
             const s = (await get(base(schedule.name))).body;
             const n = plural(s.subject_count, 'subject');
 
-            return points(stop ? [
+            return points(...stop ? [
                 `No slot of ${s.name} fires until somebody resumes it.`,
                 s.next_at ? ['The next one would be ', time(s.next_at),
                     `, for ${n}.`] : null,

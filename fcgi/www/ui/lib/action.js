@@ -187,7 +187,7 @@ class Dialog {
             onclick: () => this.copied() }, 'Copy');
         this.go = el('button', { type: 'submit',
             class: ['primary', spec.danger ? 'danger' : null] }, spec.label);
-        this.ask = spec.ask ? el('button', { type: 'button',
+        this.ask = spec.ask ? el('button', { type: 'button', class: 'ask',
             onclick: () => this.look() }, spec.ask) : null;
         this.cancel = el('button', { type: 'button',
             onclick: () => this.close() }, 'Do nothing');
@@ -225,9 +225,7 @@ class Dialog {
         this.node.showModal();
 
         if (this.spec.ask) {
-            clear(this.effect, el('p', { class: 'quiet' },
-                `Choose “${this.spec.ask}” to see it first.`));
-            this.become('asking');
+            this.unseen();
         } else {
             this.look();
         }
@@ -317,6 +315,16 @@ class Dialog {
         this.copy.textContent = words;
     }
 
+    /* Nothing has been shown that could be acted on. */
+    unseen() {
+        this.round += 1;
+        this.seen = undefined;
+        this.blocked = null;
+        clear(this.effect, el('p', { class: 'quiet' },
+            `Choose “${this.spec.ask}” to see it first.`));
+        this.become('asking');
+    }
+
     /* A field that what() depends on makes what was shown worthless. */
     input(e) {
         const changed = this.fields.find(({ input }) => input === e.target);
@@ -325,11 +333,7 @@ class Dialog {
 
         if (changed?.field.affects) {
             if (this.spec.ask) {
-                this.round += 1;
-                this.seen = undefined;
-                clear(this.effect, el('p', { class: 'quiet' },
-                    `Choose “${this.spec.ask}” to see it first.`));
-                this.become('asking');
+                this.unseen();
             } else {
                 this.look();
             }
@@ -427,14 +431,10 @@ class Dialog {
         this.become('ready');
         this.tell(explain(problem));
 
-        if (problem.type === 'impact-changed'
-            || problem.type === 'plan-expired')
-        {
-            if (this.spec.ask && problem.type === 'plan-expired') {
-                this.seen = undefined;
-                this.become('asking');
-                clear(this.effect, el('p', { class: 'quiet' },
-                    `Choose “${this.spec.ask}” to see it first.`));
+        /* it is not as it was when it was shown: here is how it is */
+        if (problem.status === 409 || problem.status === 412) {
+            if (this.spec.ask) {
+                this.unseen();
             } else {
                 await this.look();
             }

@@ -22,10 +22,13 @@ export function facts(...pairs) {
 }
 
 
-/* points(...): the texts and nodes that are there, as a list. */
+/*
+ * points(...): those that are there, as a list; each a text, a node or a list
+ * of these.
+ */
 export function points(...items) {
     return el('ul', { class: 'points' },
-        items.flat().filter(Boolean).map((i) => el('li', {}, i)));
+        items.filter(Boolean).map((i) => el('li', {}, i)));
 }
 
 

@@ -1,5 +1,7 @@
 /* jobs.js: jobs, newest first; they follow what happens. */
 
+import { redriveAction } from '../actions/job.js';
+import { row } from '../lib/action.js';
 import { el } from '../lib/dom.js';
 import { jobName, workName } from '../lib/id.js';
 import { kinds } from '../lib/kinds.js';
@@ -29,12 +31,16 @@ function says(job) {
 }
 
 
-export function page(root) {
+export function page(root, { query, session }) {
+    const { kind, work_key } = query;
+
     root.append(el('p', { class: 'lead' }, 'One run of a work key each, the '
         + 'newest first. What changes here while you read is written into '
-        + 'its row.'));
+        + 'its row.'),
+    row(redriveAction({ session, filter: { kind, work_key },
+        done: () => l.reload() })));
 
-    list(root, {
+    const l = list(root, {
         path: '/v1/jobs',
         caption: 'Jobs, the newest first',
         key: 'job_id',
