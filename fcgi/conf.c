@@ -65,6 +65,8 @@ static const il_conf_setting_t  il_conf_settings[] = {
       IL_CONF_BATCH_MAX },
     { "parked_max", IL_CONF_NUMBER, il_conf_at(parked_max), "20000", 0,
       1000000 },
+    { "events_max", IL_CONF_NUMBER, il_conf_at(events_max), "1000", 0,
+      1000000 },
     { "queue_max", IL_CONF_NUMBER, il_conf_at(queue_max), "20000", 1,
       1000000 },
     { "db_deadline", IL_CONF_TIME, il_conf_at(db_deadline), "10s", 500,

@@ -55,6 +55,7 @@ typedef struct {
     int64_t   read_connections;
     int64_t   batch_max;
     int64_t   parked_max;
+    int64_t   events_max;           /* event streams */
     int64_t   queue_max;            /* items waiting for one lane */
 
     int64_t   db_deadline;          /* milliseconds, as all times here */

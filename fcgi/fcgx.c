@@ -14,6 +14,13 @@
 #include "fcgx.h"
 
 
+#define IL_FCGX_VERSION      1
+#define IL_FCGX_END_REQUEST  3
+#define IL_FCGX_STDOUT       6
+
+#define IL_FCGX_PIECE        32768     /* of one record; it could be 65535 */
+
+
 struct il_fcgx_s {
     FCGX_Request  r;
     int           keep;
@@ -154,6 +161,61 @@ il_fcgx_finish(il_fcgx_t *f, il_str_t head, il_str_t body)
     FCGX_Free(&f->r, 0);
 
     return bad ? -1 : (f->keep ? 1 : 0);
+}
+
+
+void
+il_fcgx_detach(il_fcgx_t *f)
+{
+    FCGX_FreeStream(&f->r.in);
+    FCGX_FreeStream(&f->r.out);
+    FCGX_FreeStream(&f->r.err);
+}
+
+
+static void
+il_fcgx_record(const il_fcgx_t *f, il_buf_t *out, unsigned char type,
+    il_str_t data)
+{
+    char  head[8];
+
+    head[0] = IL_FCGX_VERSION;
+    head[1] = (char) type;
+    head[2] = (char) (f->r.requestId >> 8);
+    head[3] = (char) f->r.requestId;
+    head[4] = (char) (data.len >> 8);
+    head[5] = (char) data.len;
+    head[6] = 0;
+    head[7] = 0;
+
+    il_buf_add(out, il_str(head, sizeof(head)));
+    il_buf_add(out, data);
+}
+
+
+void
+il_fcgx_frame(const il_fcgx_t *f, il_buf_t *out, il_str_t data)
+{
+    size_t  n, done;
+
+    /* an empty record would end the stream */
+
+    for (done = 0; done < data.len; done += n) {
+        n = data.len - done > IL_FCGX_PIECE ? IL_FCGX_PIECE
+                                            : data.len - done;
+        il_fcgx_record(f, out, IL_FCGX_STDOUT, il_str(data.data + done, n));
+    }
+}
+
+
+void
+il_fcgx_frame_end(const il_fcgx_t *f, il_buf_t *out)
+{
+    static const char  complete[8] = { 0 };
+
+    il_fcgx_record(f, out, IL_FCGX_STDOUT, il_str(NULL, 0));
+    il_fcgx_record(f, out, IL_FCGX_END_REQUEST,
+                   il_str(complete, sizeof(complete)));
 }
 
 

@@ -9,6 +9,7 @@
 #ifndef IL_FCGX_H
 #define IL_FCGX_H
 
+#include "buf.h"
 #include "il_str.h"
 
 typedef struct il_fcgx_s  il_fcgx_t;
@@ -44,6 +45,15 @@ void il_fcgx_settle(il_fcgx_t *f);
 /* Writes the answer and ends the request.  1: the connection may be used
  * again; 0: the peer wants it closed; -1: the answer could not be written. */
 int il_fcgx_finish(il_fcgx_t *f, il_str_t head, il_str_t body) IL_MUST_CHECK;
+
+/* For an answer that is written in pieces, with nobody waiting: libfcgi's own
+ * buffers are freed, and nothing of it writes any more.  From here on the
+ * caller writes what these two add to out: data as records of the request, and
+ * those that end it (FastCGI Specification 1.0, 3.3, 5.3, 5.5).  Then
+ * il_fcgx_abort. */
+void il_fcgx_detach(il_fcgx_t *f);
+void il_fcgx_frame(const il_fcgx_t *f, il_buf_t *out, il_str_t data);
+void il_fcgx_frame_end(const il_fcgx_t *f, il_buf_t *out);
 
 /* Ends the request without an answer. */
 void il_fcgx_abort(il_fcgx_t *f);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "events.h"
 #include "log.h"
 #include "metrics.h"
 #include "notify.h"
@@ -326,6 +327,7 @@ il_health_metrics_answer(il_req_t *r, const il_db_result_t *stats)
     il_metrics_gauge(b, "spool_depth",
                      "Submissions that wait for the database to come back.",
                      0);
+    il_events_gauges(b);
     il_notify_gauges(b);
     il_health_lanes(b);
     il_metrics_render(b, stats);

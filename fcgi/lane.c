@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "buf.h"
+#include "events.h"
 #include "lane.h"
 #include "log.h"
 #include "metrics.h"
@@ -358,6 +359,11 @@ il_lane_run(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n)
 
             lane->ops->deal(lane, link, res, items, n);
             il_db_result_free(res);
+
+            if (!lane->ops->reads) {
+                il_events_hint();
+            }
+
             return;
         }
 

@@ -17,6 +17,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "events.h"
 #include "lane.h"
 #include "log.h"
 #include "loop.h"
@@ -284,6 +285,7 @@ il_loop_event(il_conn_t *conn)
     case IL_CONN_WATCHED:
         conn->state = IL_CONN_BUSY;
         il_park_hangup(conn);
+        il_events_hangup(conn);
         return;
 
     case IL_CONN_BUSY:
@@ -477,6 +479,7 @@ static void
 il_loop_tick(int64_t now)
 {
     il_park_tick(now, il_loop_draining());
+    il_events_tick(il_loop_draining());
     il_health_tick(now);
 
     if (!il_loop.accepting

@@ -33,6 +33,7 @@ struct il_conn_s {
     il_conn_t        *prev;
     il_conn_t        *next;
     void             *parked;       /* the park table's, under its lock */
+    void             *stream;       /* events.c's, under its lock */
 };
 
 
@@ -50,8 +51,8 @@ void il_loop_stop(void);
 int il_loop_draining(void);
 
 /* Hand a connection back, from any thread; it must not be touched after:
- * for the next request, for its end, or while its request is parked (then
- * il_park_hangup may be called for it). */
+ * for the next request, for its end, or while its request is parked or an
+ * event stream (then il_park_hangup or il_events_hangup is called for it). */
 void il_loop_rearm(il_conn_t *conn);
 void il_loop_close(il_conn_t *conn);
 void il_loop_watch(il_conn_t *conn);

@@ -19,6 +19,7 @@
 #include "certs.h"
 #include "check.h"
 #include "edge.h"
+#include "events.h"
 #include "fcgx.h"
 #include "log.h"
 #include "loop.h"
@@ -245,6 +246,7 @@ il_main_start(void)
            && il_lane_start(&il_srv.read, &il_read_ops, conf,
                             (size_t) conf->read_connections) == 0
            && il_work_start((size_t) conf->threads) == 0
+           && il_events_start(conf) == 0
            && il_notify_start() == 0
            && il_sweep_start() == 0
            && il_outcall_init() == 0
@@ -262,6 +264,7 @@ static void
 il_main_stop(void)
 {
     il_lane_hurry();
+    il_events_stop();
     il_sweep_stop();
     il_check_stop();
     il_alert_stop();

@@ -101,7 +101,11 @@ static const il_family_t  il_families[] = {
     { "edge_audit_datagrams_total",
       "What edges told of requests that they answered alone, by what became "
       "of it.",
-      { "outcome", NULL, NULL }, NULL }
+      { "outcome", NULL, NULL }, NULL },
+    { "events_sent_total", "Events written to streams.",
+      { "event", NULL, NULL }, NULL },
+    { "event_streams_ended_total", "Event streams that ended, by reason.",
+      { "reason", NULL, NULL }, NULL }
 };
 
 

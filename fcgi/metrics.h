@@ -33,6 +33,8 @@ typedef enum {
     IL_MT_SIGNATURES,              /* scheme, outcome */
     IL_MT_CERTIFICATES,            /* scheme, outcome */
     IL_MT_EDGE,                    /* outcome */
+    IL_MT_EVENTS,                  /* event */
+    IL_MT_STREAMS,                 /* reason */
     IL_MT_MAX
 } il_metric_e;
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "events.h"
 #include "notify.h"
 #include "park_int.h"
 
@@ -136,6 +137,7 @@ il_park_hint(int32_t tenant, il_str_t kind)
 void
 il_park_told(int32_t tenant, il_str_t kind, size_t n)
 {
+    il_events_hint();
     (void) il_park_wake_kind(tenant, kind, n);
 }
 
@@ -203,6 +205,8 @@ il_park_ended(const uint8_t job_id[IL_UUID_BYTES])
     il_waiter_t  *w, *list;
 
     list = NULL;
+
+    il_events_hint();
 
     (void) pthread_mutex_lock(&il_pt.lock);
 

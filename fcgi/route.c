@@ -155,6 +155,8 @@ static const il_route_t  il_routes[] = {
     { IL_M_GET, "/ui/session", IL_ACCESS_NONE, il_ui_session },
     { IL_M_GET, "/ui/*", IL_ACCESS_NONE, il_ui_page },
 
+    { IL_M_GET, "/v1/events", IL_ROLE_ANY, il_events_get },
+
     { IL_M_GET, "/metrics", IL_ACCESS_NONE, il_health_metrics },
     { IL_M_GET, "/livez", IL_ACCESS_NONE, il_health_live },
     { IL_M_GET, "/readyz", IL_ACCESS_NONE, il_health_ready },

@@ -111,6 +111,7 @@ void il_ui_login_page(il_req_t *r);
 void il_ui_logout(il_req_t *r);
 void il_ui_session(il_req_t *r);
 void il_ui_page(il_req_t *r);
+void il_events_get(il_req_t *r);
 void il_health_keys(il_req_t *r);
 void il_health_live(il_req_t *r);
 void il_health_ready(il_req_t *r);

@@ -117,7 +117,8 @@ begin
         revision = a.revision,
         superseded_by = f.successor,
         limited_by = v_by,
-        waits_on = f.waits_on
+        waits_on = f.waits_on,
+        changed = pg_current_xact_id()
     where x.tenant = j.tenant and x.id = j.id
     returning * into j;
 

@@ -455,7 +455,8 @@ begin
     update interlock.jobs j
     set status = 'running', place = null, retry_at = null,
         attempts = j.attempts + 1,
-        started_at = coalesce(j.started_at, v_now)
+        started_at = coalesce(j.started_at, v_now),
+        changed = pg_current_xact_id()
     from (select x.ctid as tid
           from unnest(p_tenant, p_job) as u (tenant, job)
           cross join lateral (
@@ -568,7 +569,8 @@ set enable_mergejoin = off
 as $$
 begin
     update interlock.jobs j
-    set place = 'limited', limited_by = y.name, retry_at = null
+    set place = 'limited', limited_by = y.name, retry_at = null,
+        changed = pg_current_xact_id()
     from (select x.ctid as tid, u.name
           from unnest(p_tenant, p_job, p_group) as u (tenant, job, name)
           cross join lateral (

@@ -77,7 +77,8 @@ begin
             set cancel_requested = true,
                 cancel_deadline = v_now + make_interval(secs => v_grace),
                 expires_at = least(x.expires_at,
-                    v_now + make_interval(secs => v_grace))
+                    v_now + make_interval(secs => v_grace)),
+                told = pg_current_xact_id()
             where x.tenant = p_tenant and x.job_id = p_job;
 
             update interlock.jobs x set ending = true

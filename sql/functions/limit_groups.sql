@@ -323,7 +323,8 @@ begin
     up as (
         update interlock.jobs j
         set place = case when d.at > v_now then 'delayed' else 'ready' end,
-            run_at = greatest(j.run_at, d.at)
+            run_at = greatest(j.run_at, d.at),
+            changed = pg_current_xact_id()
         from dealt d
         where j.ctid = d.tid
         returning j.kind)

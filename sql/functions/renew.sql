@@ -93,7 +93,8 @@ begin
                     renewed_at = v_now, max_gap_ms = r.gap,
                     progress = coalesce(r.progress::json, x.progress),
                     step = coalesce(r.step, x.step),
-                    checkpoint = coalesce(r.checkpoint::json, x.checkpoint)
+                    checkpoint = coalesce(r.checkpoint::json, x.checkpoint),
+                    told = pg_current_xact_id()
                 where x.tenant = r.tenant and x.attempt_id = r.attempt;
             end if;
 

@@ -104,7 +104,8 @@ begin
 
             update interlock.leases l
             set cancel_requested = true, cancel_deadline = v_at,
-                expires_at = least(l.expires_at, v_at)
+                expires_at = least(l.expires_at, v_at),
+                told = pg_current_xact_id()
             where l.tenant = s.tenant and l.job_id = d.revoke;
 
             update interlock.jobs j

@@ -109,6 +109,9 @@ $c->psql(q{
     select interlock.expire(9);
     select interlock.jobs_list(t.demo(), null, null, null, null, null, 9, null);
     select interlock.jobs_list(t.demo(), null, null, 'a:1', null, null, 9, null);
+    select interlock.events_since(t.demo(), cursor, 9, 99, all_of, '{all}', '{a:1}', '{}') from interlock.events_since(t.demo(), null, 9, null, true, '{}', '{}', '{}') x, unnest(array[true, false]) all_of;
+    select interlock.events_since(t.demo(), regexp_replace(cursor, '[.].*', '.3:4:3'), 9, null, true, '{}', '{}', '{}') from interlock.events_since(t.demo(), null, 9, null, true, '{}', '{}', '{}') x;
+    select interlock.events_alive(array[t.demo()], array[1::bigint], array['\x00'::bytea], 1);
     select interlock.explain(t.demo(), 'all', '{"work_key":"a:1"}');
     select interlock.explain(t.demo(), 'lim', '{"work_key":"l:1:7"}');
     select interlock.work_publish(t.demo(), 'p:1', 1, 'a', 'b', 1, 'c', t.rid(78));
@@ -339,6 +342,7 @@ $c->psql(q{
 # What may be read whole: the few rows that are live, and what is due.
 my %whole = (
     'leases recover' => 1,         # recovery scans the live attempts
+    'leases events_changed' => 1,  # and so do event streams
     'recovery_troubles recover' => 1,
 );
 
@@ -346,7 +350,7 @@ my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evi
 # By the tenant alone on purpose: a bounded look at the tenant's queue, what of
 # it runs, and operators' rare calls about the groups of a limit; and the tests'
 # helpers.
-my $meant = qr/limit p_bound|where l\.tenant = p_tenant group by l\.kind|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)|p_reason = 'tenant_full'|where s\.schedule = p_name and s\.check_at|where l\.schedule = p_name|insert into t\.seen|from interlock\.(?:gaps|schedule_plans|jobs|slots) where (?:state|what|kind|schedule) = '/;
+my $meant = qr/limit p_bound|where l\.tenant = p_tenant group by l\.kind|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)|p_reason = 'tenant_full'|where s\.schedule = p_name and s\.check_at|where l\.schedule = p_name|l\.told >= pg_snapshot_xmin|insert into t\.seen|from interlock\.(?:gaps|schedule_plans|jobs|slots) where (?:state|what|kind|schedule) = '/;
 
 my ($plans, $scans) = (0, 0);
 my @bad;

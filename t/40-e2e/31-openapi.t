@@ -13,6 +13,7 @@ use IPC::Open2;
 use JSON::PP;
 use Test::More;
 
+use Interlock::Events;
 use Interlock::Load qw(github_request);
 use Interlock::Test;
 
@@ -668,6 +669,20 @@ call('POST', '/ui/logout', { headers => $_ }) for {}, \%here;
 call('GET', $_, { headers => \%here }) for $login, '/ui/session';
 call('POST', $login, { headers => \%here, body => { token => 'nosuch' } })
     for 1 .. 10;
+
+# Event streams
+
+for my $opt ({ token => 'submit' }, { token => 'worker',
+    path => '/v1/events?job_id=00000000-0000-7000-8000-000000000001' })
+{
+    my $s = Interlock::Events->open($i, ($opt->{path} // '') =~ /\?(.*)/
+        ? $1 : '', { token => $opt->{token} });
+    push @exchanges, { method => 'GET', path => '/v1/events',
+        status => $s->status + 0, type => $s->headers->{'content-type'} };
+    $s->close;
+}
+call('GET', '/v1/events', { token => 'submit', path => '/v1/events?job_id=x' });
+call('GET', '/v1/events', {});
 
 call('GET', $_, {}) for '/v1/keys', '/livez', '/readyz', '/metrics';
 

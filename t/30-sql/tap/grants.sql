@@ -39,6 +39,8 @@ insert into service values
     ('effects_overdue'),
     ('effects_seal'),
     ('effects_unsealed'),
+    ('events_alive'),
+    ('events_since'),
     ('expire'),
     ('explain'),
     ('finish'),
