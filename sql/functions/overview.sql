@@ -310,7 +310,7 @@ as $$
             'oldest_id', (select min(k.kind) from k where is_full),
             'path', '/ui/kinds'),
         (select jsonb_build_object('what', 'oldest_waiting',
-             'count', (select coalesce(least(p_cap, sum(k.queued)), 0)
+             'count', (select least(p_cap, coalesce(sum(k.queued), 0))
                        from k where k.oldest_id is not null),
              'oldest_at', o.oldest_at, 'oldest_id', o.oldest_id,
              'path', coalesce('/ui/jobs/' || o.oldest_id, '/ui/jobs'))

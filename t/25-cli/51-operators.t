@@ -1,5 +1,5 @@
-# decide, redrive, audit, advice: what an operator does about jobs that do not
-# go on by themselves, and how he finds out.
+# decide, redrive, audit, inbox, advice: what an operator does about jobs that do
+# not go on by themselves, and how he finds out.
 
 use strict;
 use warnings;
@@ -312,6 +312,33 @@ my $other = failed('others', 'connection refused', 'redrive:other');
     is(cli('submit', 'audit', $key)->{code}, 77, 'a token that may not: 77');
 }
 
+
+# --- inbox -------------------------------------------------------------------
+
+{
+    kind('mail');
+    my $id = failed('mail', 'no ink', 'inbox:1');
+    my @why = (qw(--reason seen));
+    my $r = cli('operator', qw(inbox assign), "job:$id", 'kim', '--due',
+        '2030-01-01T00:00:00Z', @why);
+    is($r->{code}, 0, 'inbox assign') or diag $r->{err};
+    $r = cli('auditor', qw(inbox list --assignee kim));
+    like($r->{out}, qr/^job:$id failed \S+Z kim 2030-01-01T00:00:00.000Z it failed after 1 attempt: /,
+        'inbox list: a line for each');
+    is(() = $r->{out} =~ /\n/g, 1, 'of that assignee');
+    is(cli('auditor', qw(inbox list --what gap))->{out}, '', 'no gaps');
+    is(cli('auditor', qw(inbox list --state x))->{code}, 65, 'no such state: 65');
+    is(cli('operator', qw(inbox assign), "job:$id")->{code}, 64,
+        'without a reason: 64');
+    is(cli('auditor', qw(inbox dismiss), "job:$id", @why)->{code}, 77,
+        'an auditor: 77');
+    is(cli('operator', qw(inbox dismiss), "job:$id", @why)->{code}, 0,
+        'inbox dismiss');
+    is(cli('operator', qw(inbox assign), "job:$id", @why)->{code}, 75,
+        'it waits for nobody any more: 75');
+    is(cli('operator', qw(inbox assign x), @why)->{code}, 66,
+        'no such thing: 66');
+}
 
 # --- advice ------------------------------------------------------------------
 
