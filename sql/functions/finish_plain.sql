@@ -99,7 +99,8 @@ begin
             checkpoint = p.checkpoint, error = null, user_message = null,
             log_url = coalesce(p.log_url, x.log_url),
             result_url = p.result_url, revision = p.revision,
-            superseded_by = null, limited_by = null, waits_on = null
+            superseded_by = null, limited_by = null, waits_on = null,
+            changed = pg_current_xact_id()
         from p where x.ctid = p.j_tid),
     result as (
         insert into interlock.results (tenant, work_key, revision, job_id,

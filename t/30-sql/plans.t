@@ -350,7 +350,7 @@ my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evi
 # By the tenant alone on purpose: a bounded look at the tenant's queue, what of
 # it runs, and operators' rare calls about the groups of a limit; and the tests'
 # helpers.
-my $meant = qr/limit p_bound|where l\.tenant = p_tenant group by l\.kind|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)|p_reason = 'tenant_full'|where s\.schedule = p_name and s\.check_at|where l\.schedule = p_name|l\.told >= pg_snapshot_xmin|insert into t\.seen|from interlock\.(?:gaps|schedule_plans|jobs|slots) where (?:state|what|kind|schedule) = '/;
+my $meant = qr/limit p_bound|where l\.tenant = p_tenant group by l\.kind|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)|p_reason = 'tenant_full'|where s\.schedule = p_name and s\.check_at|where l\.schedule = p_name|l\.told >= pg_snapshot_xmin|from interlock\.leases l group by 1|insert into t\.seen|from interlock\.(?:gaps|schedule_plans|jobs|slots) where (?:state|what|kind|schedule) = '/;
 
 my ($plans, $scans) = (0, 0);
 my @bad;
