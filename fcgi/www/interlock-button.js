@@ -58,6 +58,7 @@
   const PREFIX = 'interlock-button:';
   const PATIENCE = 600;           // seconds that a press is tried for
   const OUTCOME_MS = 3600e3;      // how long an outcome is shown after a reload
+  const PRESS_MS = 5e3;           // in which two tabs' presses are one
   const FORGET_MS = 7 * 86400e3;  // as long as the server knows the key
   const LOOKS = 3;                // at once a page: browsers open 6 a host
 
@@ -159,12 +160,54 @@
     if (!navigator.locks) {
       return fn();
     }
-    return navigator.locks.request(name, signal ? { signal } : {}, fn)
-      .catch((error) => {
-        if (error.name !== 'AbortError') {
-          throw error;
-        }
-      });
+    return navigator.locks.request(name, { signal }, fn).catch((error) => {
+      if (error.name !== 'AbortError') {
+        throw error;
+      }
+    });
+  }
+
+  // oneKey(name, key, over): the key of whichever tab was first to press in
+  // these seconds; `over` is one that is known to be history.  Tabs are
+  // processes, and what one writes to localStorage the others see only a
+  // little later; a transaction of IndexedDB is the same for all.
+  function oneKey(name, key, over) {
+    return new Promise((resolve) => {
+      const none = () => resolve(key);
+      setTimeout(none, 2000);
+      try {
+        const open = indexedDB.open('interlock-button', 1);
+        open.onupgradeneeded = () => open.result.createObjectStore('presses');
+        open.onerror = none;
+        open.onsuccess = () => {
+          const db = open.result;
+          const presses = db.transaction('presses', 'readwrite');
+          const store = presses.objectStore('presses');
+          let first = key;
+          store.openCursor().onsuccess = ({ target: { result: cursor } }) => {
+            if (!cursor) {
+              if (first === key) {
+                store.put({ key, at: now() }, name);
+              }
+              return;
+            }
+            if (now() - cursor.value.at > PRESS_MS) {
+              cursor.delete();
+            } else if (cursor.key === name && cursor.value.key !== over) {
+              first = cursor.value.key;
+            }
+            cursor.continue();
+          };
+          presses.oncomplete = () => {
+            db.close();
+            resolve(first);
+          };
+          presses.onabort = none;
+        };
+      } catch {
+        none();
+      }
+    });
   }
 
   // storage: what the browser will not keep is kept by the page
@@ -340,61 +383,27 @@
         return;
       }
       this.pressing = true;
-      this.changed();
-      try {
-        // (of all tabs one after the other: two that are pressed at the same
-        // instant are one intent)
-        await withLock(`${this.id}#press`, null, () => this.begin());
-      } finally {
-        this.pressing = false;
-        this.changed();
-      }
-    }
-
-    async begin() {
-      const stored = parse(storage.get(this.id));
-      const key = await this.keyElsewhere();
-      const fresh = { key: newKey(), at: now(), phase: 'send', job: null,
-        view: { state: 'sending' } };
-
       this.tries = 0;
-      if (key !== null) {
-        // another tab is at it, and its word may not have come here yet
-        this.record = stored?.key === key ? stored
-          : { ...fresh, key, touched: now() };
-      } else if (unsettled(stored) && stored.phase !== 'offer') {
+      this.changed();
+
+      const before = parse(storage.get(this.id));
+      const own = unsettled(before) ? before.key : newKey();
+      const key = await oneKey(this.id, own, before?.key);
+      // (what another tab has stored may come later than its key)
+      const stored = parse(storage.get(this.id));
+
+      this.pressing = false;
+      if (unsettled(stored) && stored.key === key && stored.phase !== 'offer') {
         this.record = stored;
       } else {
-        this.record = null;
-        this.save(unsettled(stored) ? { ...fresh, key: stored.key } : fresh);
-        if (!navigator.locks) {
-          await this.agree();
+        this.record = { key, at: now(), phase: 'send', job: null,
+          view: { state: 'sending' }, touched: now() };
+        if (key === own) {
+          this.save({});
         }
       }
+      this.changed();
       this.drive();
-    }
-
-    // The key of a press that some tab drives at this instant: it is part of
-    // the lock's name, which all tabs see at once (what another one has stored
-    // may come later).
-    async keyElsewhere() {
-      if (!navigator.locks) {
-        return null;
-      }
-      const { held = [], pending = [] } = await navigator.locks.query();
-      const prefix = `${this.id}#key:`;
-      const lock = [...held, ...pending].find(({ name }) =>
-        name.startsWith(prefix));
-      return lock ? lock.name.slice(prefix.length) : null;
-    }
-
-    // Without locks: the last one that wrote its key in these moments has it.
-    async agree() {
-      await new Promise((wake) => { setTimeout(wake, 60); });
-      const stored = parse(storage.get(this.id));
-      if (unsettled(stored)) {
-        this.record = stored;
-      }
     }
 
     // drive(): until the outcome; of several tabs the one that has the lock
@@ -404,13 +413,12 @@
       {
         return;
       }
-      const { key } = this.record;
       const control = new AbortController();
       this.driver = control;
-      withLock(`${this.id}#key:${key}`, control.signal, async () => {
+      withLock(this.id, control.signal, async () => {
         // (the tab before may have come further)
         const stored = parse(storage.get(this.id));
-        if (stored?.key === key) {
+        if (stored?.key === this.record.key) {
           this.record = stored;
           this.changed();
         }
@@ -649,8 +657,6 @@
     button[aria-disabled=true] { cursor: default;
       opacity: var(--interlock-button-waiting-opacity, .75); }
     progress { width: var(--interlock-button-progress-width, 8em); }
-    .heard { position: absolute; width: 1px; height: 1px; overflow: hidden;
-      clip-path: inset(50%); white-space: nowrap; }
   `;
 
   let sheet;
@@ -668,14 +674,15 @@
     }
   }
 
-  const ATTRIBUTES = ['kind', 'ticket', 'src', 'fresh', 'patience', 'label',
-    ...Object.keys(TEXTS).map((name) => `text-${name}`)];
+  const ATTRIBUTES = ['kind', 'ticket', 'src', 'fresh', 'patience', 'quiet',
+    'label', ...Object.keys(TEXTS).map((name) => `text-${name}`)];
 
   class InterlockButton extends HTMLElement {
 
     static observedAttributes = ATTRIBUTES;
 
     #intent = null;
+    #ready = false;
     #parts = {};
     #heard = { state: 'idle', at: 0 };
     #shown = '';
@@ -698,9 +705,10 @@
       // What is seen changes with every step, what is heard does not: nobody
       // wants each of a thousand steps read out.
       part('span', 'status').setAttribute('aria-hidden', 'true');
-      const heard = part('span', 'heard', { className: 'heard' });
+      const heard = part('span', 'heard', { id: 'heard' });
       heard.setAttribute('role', 'status');
-      heard.id = 'heard';
+      heard.style.cssText = 'position: absolute; width: 1px; height: 1px;'
+        + ' overflow: hidden; clip-path: inset(50%); white-space: nowrap';
       this.#parts.button.setAttribute('aria-describedby', 'heard');
       part('a', 'link', { hidden: true });
       part('button', 'reload', { type: 'button', hidden: true,
@@ -720,11 +728,12 @@
 
     disconnectedCallback() {
       this.#unbind();
+      this.#ready = false;
       this.#shown = '';
     }
 
     attributeChangedCallback(name) {
-      if (!this.#intent) {
+      if (!this.#ready) {
         return;
       }
       if (/^(?:text-|label)/.test(name)) {
@@ -776,6 +785,7 @@
         : null;
 
       this.#unbind();
+      this.#ready = this.isConnected;
       this.#intent = intent;
       intent?.addEventListener('change', this.#update);
       intent?.join(ticket, Number.isFinite(patience) ? patience : PATIENCE,

@@ -20,7 +20,8 @@ chmod 0755, $pages or die $!;
 my $i = Interlock::Test->instance(nginx_server => <<"END");
 location /t/ {
     types { text/html html; }
-    add_header Content-Security-Policy "default-src 'none'; script-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'" always;
+    add_header Cache-Control no-store always;
+    add_header Content-Security-Policy "default-src 'none'; script-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; require-trusted-types-for 'script'" always;
     alias "$pages/";
 }
 END

@@ -22,6 +22,7 @@ my $verify = "interlock_verify ticket origin=http://127.0.0.1:$port";
 my $i = Interlock::Test->instance(port => $port, nginx_server => <<"END",
 location /t/ {
     types { text/html html; }
+    add_header Cache-Control no-store always;
     alias "$pages/";
 }
 END

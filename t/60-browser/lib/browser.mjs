@@ -113,7 +113,7 @@ export async function launch(options = {}) {
 // colorScheme, timezoneId…).
 export async function context(options = {}) {
   const made = await browser.newContext({ locale: 'en-GB', ...options });
-  made.setDefaultTimeout(15000);
+  made.setDefaultTimeout(30000);
   made.on('weberror', (e) => complaints.push(`${e.error().stack}`));
   made.on('console', (message) => {
     // an answer of 4xx or 5xx is the test's own business
@@ -170,7 +170,7 @@ export async function shot(on, name, options = {}) {
 
 // until(fn, what, seconds): what fn answers as soon as that is true; throws
 // when the time is over
-export async function until(fn, what, seconds = 15) {
+export async function until(fn, what, seconds = 30) {
   const end = Date.now() + seconds * 1000;
   for (;;) {
     const value = await fn();

@@ -59,7 +59,7 @@ export function at(page, n = 0) {
     waits: async () => await part('button').getAttribute('aria-disabled')
       === 'true',
     // becomes(state): waits for it; the words that are then there
-    async becomes(state, seconds = 15) {
+    async becomes(state, seconds = 30) {
       let seen;
       await until(async () => {
         seen = await host.getAttribute('state');

@@ -52,7 +52,7 @@ sub import {
 # instance   an Interlock::Test: fills url, dir, dsn (the superuser's) and
 #            tokens { role => text }, unless they are given
 # env        more for the script's environment
-# timeout    seconds until all of it is killed (120)
+# timeout    seconds until all of it is killed (240)
 #
 # Its assertions become the caller's; one more says that it came to its end.
 # Secrets go to it by its standard input, neither by argument nor environment.
@@ -61,7 +61,7 @@ sub run {
 
     my %given = %{ $opt // {} };
     my $env = delete $given{env} // {};
-    my $timeout = delete $given{timeout} // 120;
+    my $timeout = delete $given{timeout} // 240;
     if (my $i = delete $given{instance}) {
         $given{url} //= $i->url;
         $given{dir} //= $i->dir;

@@ -1,0 +1,34 @@
+#!/usr/bin/perl
+
+# The button where a browser gives it less: a page by plain http (no locks, no
+# randomUUID, no Sec-Fetch-Site), no storage, no style sheets of scripts; and a
+# page that is put aside and taken up again as it was.
+
+use strict;
+use warnings;
+
+use File::Temp qw(tempdir);
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use Test::More;
+
+use Interlock::Browser;
+use Interlock::Test;
+
+my $pages = tempdir('interlock-pages-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+chmod 0755, $pages or die $!;
+
+my $i = Interlock::Test->instance(nginx_server => <<"END");
+location /t/ {
+    types { text/html html; }
+    add_header Cache-Control no-store always;
+    add_header Content-Security-Policy "default-src 'none'; script-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; require-trusted-types-for 'script'" always;
+    alias "$pages/";
+}
+END
+
+Interlock::Browser->run('13-less.mjs', { instance => $i, pages => $pages });
+
+$i->check_sql;
+
+done_testing();
