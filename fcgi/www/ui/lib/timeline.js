@@ -178,7 +178,7 @@ function details(e) {
         el('dd', null, show(value, e))));
     }
 
-    return pairs.length === 0 ? null : el('dl', { class: 'line' }, pairs);
+    return pairs.length === 0 ? null : el('dl', { class: 'pairs' }, pairs);
 }
 
 

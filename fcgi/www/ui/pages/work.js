@@ -2,7 +2,7 @@
 
 import { workActions, revisions } from '../actions/work.js';
 import { get, query as toQuery } from '../lib/api.js';
-import { clear, el } from '../lib/dom.js';
+import { clear, el, link } from '../lib/dom.js';
 import { facts } from '../lib/facts.js';
 import { apiPath, copyButton, effectName, jobName } from '../lib/id.js';
 import { textOf } from '../lib/json.js';
@@ -11,7 +11,6 @@ import { onJob } from '../lib/live.js';
 import { onQuery, query, setQuery } from '../lib/nav.js';
 import { guard } from '../lib/problem.js';
 import { raw } from '../lib/raw.js';
-import { link } from '../lib/dom.js';
 import { badge } from '../lib/state.js';
 import { ago, time } from '../lib/time.js';
 import { SORTS, entries, sort } from '../lib/timeline.js';
@@ -259,6 +258,11 @@ export async function page(root, { args, session, signal }) {
             el('section', { class: 'card', 'aria-label': 'Result' },
                 el('h2', null, 'Result'), parts.result = el('div'))),
         section('jobs', 'Jobs under way'),
+        el('p', { class: 'links' }, 'All of its ',
+            ['requests', 'jobs', 'effects'].map((what, i) => [
+                ['', ', ', ' and '][i],
+                el('a', { href: `/ui/${what}${toQuery({
+                    work_key: key })}` }, what)]), '.'),
         sees ? el('section', { 'aria-label': 'Time line' },
             el('h2', null, 'Time line'), line.node)
             : el('p', { class: 'quiet' }, 'The time line is for operators '
