@@ -109,7 +109,8 @@ static const char *const  il_config_shown[] = {
     "finish_connections", "effect_connections", "read_connections",
     "db_deadline", "recover_interval", "io_timeout", "drain_timeout",
     "log_level", "check_threads", "check_hosts", "alert_threads",
-    "alert_hosts", "cert_threads", "cert_hosts", NULL
+    "alert_hosts", "cert_threads", "cert_hosts", "events_max",
+    "session_idle", "session_max", NULL
 };
 
 

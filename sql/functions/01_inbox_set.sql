@@ -31,9 +31,8 @@ begin
         schedule, work_key)
     values (p_tenant, p_id, p_state, p_since, p_kind, p_schedule, p_work_key)
     on conflict (tenant, id) do update
-    set state = excluded.state,
-        since = case when b.state = excluded.state then b.since
-                else excluded.since end;
+    set state = excluded.state, since = excluded.since
+    where b.state <> excluded.state;
 end
 $$;
 
@@ -90,7 +89,7 @@ begin
     if e.state = 'needs_human' then
         v_since := e.changed_at;
     elsif e.state = 'unknown' and e.human_at is null then
-        v_since := e.unknown_since
+        v_since := e.changed_at
             + interlock.effect_patience(e.tenant, e.kind);
     else
         perform interlock.inbox_over(e.tenant, 'effect:' || e.id);

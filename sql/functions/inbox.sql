@@ -132,8 +132,8 @@ end
 $$;
 
 -- inbox_doc(tenant, id): {id, what, state, kind, schedule, work_key, job_id,
--- effect_id, gap_id, since, due, assignee, why (in words), actions}.  An
--- action: {name, label, what (will happen), method, path, body}; to the body
+-- effect_id, gap_id (and its slot_at, business_date, subject), since, due,
+-- assignee, why (in words), actions}.  An action: {name, label, what (will happen), method, path, body}; to the body
 -- come requested_by and reason.  Null if it is not there.
 create or replace function interlock.inbox_doc(p_tenant int, p_id text)
 returns text
@@ -146,9 +146,8 @@ declare
     v_name    text := substr(p_id, strpos(p_id, ':') + 1);
     v_job     uuid;
     v_effect  uuid;
-    v_gap     uuid;
     v_why     text;
-    v_doc     jsonb;
+    g         interlock.gaps;
     b         interlock.inbox;
 begin
     select * into b from interlock.inbox x
@@ -167,11 +166,10 @@ begin
         from interlock.effects e
         where e.tenant = p_tenant and e.id = v_effect;
     when 'gap', 'slot' then
-        v_gap := v_name;
-        select g.why || ' (' || g.schedule || ', ' || interlock.ts(g.slot_at)
-            || coalesce(', ' || nullif(g.subject, ''), '') || ')'
-        into v_why from interlock.gaps g
-        where g.tenant = p_tenant and g.id = v_gap;
+        select * into g from interlock.gaps x
+        where x.tenant = p_tenant and x.id = v_name::uuid;
+        v_why := g.why || ' (' || concat_ws(', ', g.schedule,
+            interlock.ts(g.slot_at), nullif(g.subject, '')) || ')';
     else
         v_why := interlock.inbox_why_level(b, v_name);
     end case;
@@ -179,7 +177,9 @@ begin
     return json_build_object('id', b.id,
         'what', interlock.inbox_what(b.state), 'state', b.state,
         'kind', b.kind, 'schedule', b.schedule, 'work_key', b.work_key,
-        'job_id', v_job, 'effect_id', v_effect, 'gap_id', v_gap,
+        'job_id', v_job, 'effect_id', v_effect, 'gap_id', g.id,
+        'slot_at', interlock.ts(g.slot_at),
+        'business_date', g.business_date, 'subject', g.subject,
         'since', interlock.ts(b.since), 'due', interlock.ts(b.due_at),
         'assignee', b.assignee, 'why', v_why,
         'actions', interlock.inbox_actions(b, v_name))::text;

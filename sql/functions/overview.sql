@@ -215,7 +215,7 @@ begin
 end
 $$;
 
--- attention_inbox(…): of what is in the inbox; without failed jobs whose work a
+-- attention_inbox(…): of what is in the inbox (of what is paused, kinds first); without failed jobs whose work a
 -- later one has done (inbox_righted).
 create or replace function interlock.attention_inbox(
     p_tenant int, p_cap int)
@@ -229,7 +229,10 @@ set enable_mergejoin = off
 as $$
     select jsonb_agg(jsonb_build_object('what', s.what, 'count', n.n,
         'oldest_at', interlock.ts(o.since), 'oldest_id',
-        substr(o.id, strpos(o.id, ':') + 1), 'path', s.path) order by s.i)
+        substr(o.id, strpos(o.id, ':') + 1), 'path', case
+            when s.what = 'paused' and o.id like 'source:%'
+            then '/ui/inbox?state=source_paused' else s.path end)
+        order by s.i)
     from (values
         (1, 'held', array['held'], '/ui/inbox?state=held'),
         (2, 'parked', array['parked'], '/ui/inbox?state=parked'),
@@ -261,7 +264,7 @@ as $$
                     where w.tenant = b.tenant and w.work_key = b.work_key
                         and w.published_at > b.since))
             order by b.since, b.id limit 1) y
-        order by y.since limit 1) o on true
+        order by y.id like 'source:%', y.since limit 1) o on true
 $$;
 
 -- kind_full(tenant, kind, bound, seen, cap): whether a kind takes no more;

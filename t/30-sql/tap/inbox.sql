@@ -398,6 +398,82 @@ select is((select count(*)::int from pg_temp.items(p_cursor => x)), 0,
     'no cursor: ' || x)
 from unnest(array['', 'x', '1', '1.', '1' || repeat('0', 17) || '.a']) x;
 
+-- Samples: one a minute, of what there is.
+delete from interlock.series_minutes;
+delete from interlock.series_queue;
+create temp table sweeps as
+select count(x.sampled) as n from generate_series(1, 4) i
+cross join lateral interlock.series_sweep(i * 9) x;
+select ok((select n from sweeps) between 1 and 2
+    and (select n from sweeps) = (select count(*)
+                                  from interlock.series_minutes),
+    'the first one of a minute samples, nobody else');
+create function pg_temp.sampled(p_kind text) returns text language sql as $$
+    select format('%s %s %s %s', q.queued, q.running, q.waiting, q.parked)
+    from interlock.series_queue q where q.kind = p_kind
+    order by q.minute limit 1
+$$;
+select is(pg_temp.sampled('hold'), (
+    select format('%s %s %s %s',
+        count(*) filter (where j.place <> 'blocked'),
+        count(*) filter (where j.status = 'running'),
+        count(*) filter (where j.place = 'blocked'),
+        count(*) filter (where j.status = 'parked'))
+    from interlock.jobs j where j.kind = 'hold'), 'as queues stand');
+select is(pg_temp.sampled('old'), '0 1 0 0', 'what only runs, too');
+select is(pg_temp.sampled('none'), null, 'idle kinds cost nothing')
+from (select t.kind('none', '{"overlap":"skip"}')) k;
+select is((select x.doc::json #>> '{points,0,queued}'
+           from interlock.series(t.demo(), 'queue', 'hold', 1) x),
+    split_part(pg_temp.sampled('hold'), ' ', 1), 'as it is shown');
+select ok((select max(q.oldest) from interlock.series_queue q
+           where q.kind = 'run') between 0 and 3600, 'how old');
+-- (arrived a minute ago, in what the next sweep counts)
+select interlock.series_sample_decisions(
+    date_trunc('minute', clock_timestamp()) + interval '1 minute') > 0;
+select interlock.series_sample_decisions(
+    date_trunc('minute', clock_timestamp()) + interval '1 minute') > 0;
+select is((select sum(d.n) from interlock.series_decisions d
+           where d.kind = 'run'),
+    (select count(*) from interlock.requests q where q.kind = 'run'
+        and q.arrived_at >= date_trunc('minute', clock_timestamp())
+            - interval '1 minute')::numeric,
+    'each decision once, however often it is counted');
+select is((select string_agg(format('%s %s', e.key, e.value), ', '
+               order by e.key)
+           from interlock.series(t.demo(), 'decisions', 'hold', 336) x,
+               json_array_elements(x.doc::json -> 'points') p,
+               json_each_text(p) e where e.key <> 'at' and e.value <> '0'),
+    (select string_agg(format('%s %s', d.decision, d.n), ', '
+         order by d.decision)
+     from (select y.decision, sum(y.n) as n
+           from interlock.series_decisions y where y.kind = 'hold'
+           group by 1) d), 'as they are shown');
+select is((select count(*)::int from interlock.series(
+    interlock.tenant_create('other'), 'decisions', 'run', 1) x,
+    json_array_elements(x.doc::json -> 'points') p
+    where p ->> 'accepted' is not null), 0, 'to their tenant alone');
+select is((interlock.overview(interlock.tenant_create('other')))::json
+    -> 'kinds' #>> '{}', '[]', 'so is the overview');
+
+-- They go after two weeks, the minutes with them.
+update interlock.series_minutes set minute = minute - interval '15 days';
+update interlock.series_queue set minute = minute - interval '15 days';
+update interlock.series_decisions set minute = minute - interval '15 days'
+where kind = 'hold';
+select count(*) from interlock.prune(1);
+select ok((select count(*) from interlock.series_queue) > 0, 'some at a time');
+do $$ begin
+    while interlock.prune(2) >= 2 loop end loop;
+end $$;
+select results_eq(
+    $$select (select count(*) from interlock.series_minutes)::int,
+          (select count(*) from interlock.series_queue)::int,
+          (select count(*) from interlock.series_decisions
+           where kind = 'hold')::int,
+          (select count(*) > 0 from interlock.series_decisions)$$,
+    'values (0, 0, 0, true)', 'all that are as old, and none else');
+
 -- Of what check.sql does not look at.
 select bag_eq(
     $$select b.id from interlock.inbox b

@@ -99,11 +99,12 @@ export function inboxAction(item, a, options) {
 }
 
 
-/* The inbox does not say a gap's date and subject; its own list does. */
+/* As GET /v1/gaps has it. */
 function gapOf(item, a, options) {
     const gap = { gap_id: item.gap_id, state: item.state,
         schedule: item.schedule, work_key: item.work_key, since: item.since,
-        subject: '', business_date: '', why: item.why };
+        subject: item.subject, business_date: item.business_date,
+        why: item.why };
 
     return a.name === 'approve' ? approveAction(gap, options)
         : dismissAction(gap, options);

@@ -73,6 +73,8 @@ export function page(root, { session }) {
         empty: 'Nothing waits for a person.',
         filters: [
             { name: 'what', label: 'What', kind: 'select', options: WHATS },
+            { name: 'state', label: 'State', kind: 'select',
+                options: Object.entries(WORDS) },
             { name: 'kind', label: 'Kind', kind: 'select', options: kinds },
             { name: 'assignee', label: 'Looked after by', kind: 'select',
                 options: assignees },
