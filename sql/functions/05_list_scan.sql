@@ -12,7 +12,7 @@ create or replace function interlock.list_span() returns int
 language sql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select 50000
+    select 25000
 $$;
 
 -- id_at(t): the least id (UUIDv7, RFC 9562 section 5.7) of that time.  Null

@@ -94,10 +94,11 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
-    v_span  int := interlock.list_span();
+    v_span  int := interlock.list_span() / 5;
     v_at    timestamptz := 'infinity';
     v_id    uuid := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 begin
@@ -146,6 +147,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
@@ -187,6 +189,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
@@ -195,9 +198,9 @@ begin
     select array_agg(y.id order by y.id desc) into ids
     from (select s.id
           from (select x.* from interlock.jobs x
-                where x.tenant = p_tenant and x.status = p_status
-                    and x.status in ('checking', 'held', 'parked', 'failed',
-                        'canceled', 'superseded', 'expired')
+                where x.tenant = p_tenant and x.status || '' = p_status
+                    and x.status || '' in ('checking', 'held', 'parked',
+                        'failed', 'canceled', 'superseded', 'expired')
                     and x.id < p_from and x.id >= p_low
                 order by x.id desc
                 limit v_span) s
@@ -208,8 +211,8 @@ begin
 
     if coalesce(cardinality(ids), 0) <= p_limit then
         select x.id into next from interlock.jobs x
-        where x.tenant = p_tenant and x.status = p_status
-            and x.status in ('checking', 'held', 'parked', 'failed',
+        where x.tenant = p_tenant and x.status || '' = p_status
+            and x.status || '' in ('checking', 'held', 'parked', 'failed',
                 'canceled', 'superseded', 'expired')
             and x.id < p_from and x.id >= p_low
         order by x.id desc
@@ -229,6 +232,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
@@ -279,6 +283,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare

@@ -188,11 +188,11 @@ begin
             'path', '/ui/jobs?status=checking')
         from (select count(*) as n from (
                   select from interlock.jobs j
-                  where j.tenant = p_tenant and j.status = 'checking'
+                  where j.tenant = p_tenant and j.status || '' = 'checking'
                   limit p_cap) y) n
         left join lateral (
             select j.id, j.created_at from interlock.jobs j
-            where j.tenant = p_tenant and j.status = 'checking'
+            where j.tenant = p_tenant and j.status || '' = 'checking'
             order by j.id limit 1) o on true);
 
     v_out := v_out || (

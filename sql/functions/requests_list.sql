@@ -1,7 +1,7 @@
 -- requests_list(…): who: interlockd, GET /v1/requests.
 -- Arrivals of a tenant with the decisions they got, newest first (by id: ids
--- of requests grow with time; with a work key: by the time at which they
--- arrived), as the filters say that are not null: source, decision, kind,
+-- of requests grow with time; of a work key or an idempotency key: by the time
+-- at which they arrived), as the filters say that are not null: source, decision, kind,
 -- work_key, idempotency_key, since (included), until (not included).
 -- Locks: none.  Answers a page, see 05_list_scan.sql; a cursor is a request's
 -- id, and one that is none gives no row.
@@ -16,6 +16,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
@@ -36,11 +37,13 @@ begin
         end if;
     end if;
 
+    if p_cursor is not null and coalesce(p_work_key, p_idem) is not null then
+        select x.arrived_at into v_at from interlock.requests x
+        where x.tenant = p_tenant and x.id = v_from;
+    end if;
+
     if p_work_key is not null then
-        if p_cursor is not null then
-            select x.arrived_at into v_at from interlock.requests x
-            where x.tenant = p_tenant and x.id = v_from;
-        end if;
+        v_span := v_span / 2;
 
         select array_agg(y.id order by y.arrived_at desc, y.id desc)
         into v_ids
@@ -68,24 +71,33 @@ begin
         end if;
 
     elsif p_idem is not null then
-        select array_agg(y.id order by y.id desc) into v_ids
-        from (select s.id
+        v_span := v_span / 2;
+
+        select array_agg(y.id order by y.arrived_at desc, y.id desc)
+        into v_ids
+        from (select s.id, s.arrived_at
               from (select x.* from interlock.requests x
-                    where x.tenant = p_tenant and x.idempotency_key = p_idem
-                        and x.id < v_from and x.id >= v_low
-                    order by x.id desc
+                    where x.tenant = p_tenant
+                        and hashtext(x.idempotency_key) = hashtext(p_idem)
+                        and x.idempotency_key = p_idem
+                        and (x.arrived_at, x.id) < (v_at, v_from)
+                        and x.arrived_at >= v_since
+                        and x.arrived_at < v_until
+                    order by x.arrived_at desc, x.id desc
                     limit v_span) s
-              where s.arrived_at >= v_since and s.arrived_at < v_until
-                  and (p_source is null or s.source = p_source)
+              where (p_source is null or s.source = p_source)
                   and (p_decision is null or s.decision = p_decision)
                   and (p_kind is null or s.kind = p_kind)
               limit v_limit + 1) y;
 
         if coalesce(cardinality(v_ids), 0) <= v_limit then
             select x.id into v_next from interlock.requests x
-            where x.tenant = p_tenant and x.idempotency_key = p_idem
-                and x.id < v_from and x.id >= v_low
-            order by x.id desc
+            where x.tenant = p_tenant
+                and hashtext(x.idempotency_key) = hashtext(p_idem)
+                and x.idempotency_key = p_idem
+                and (x.arrived_at, x.id) < (v_at, v_from)
+                and x.arrived_at >= v_since and x.arrived_at < v_until
+            order by x.arrived_at desc, x.id desc
             offset v_span - 1 limit 1;
         end if;
 

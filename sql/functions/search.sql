@@ -104,6 +104,7 @@ language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 begin
@@ -117,15 +118,19 @@ begin
     select 3, 'request', x.id::text, x.source || ' ' || x.work_key || ', '
         || x.decision, 'idempotency key'
     from interlock.requests x
-    where x.tenant = p_tenant and x.idempotency_key = p_q
-    order by x.id limit 5;
+    where x.tenant = p_tenant
+        and hashtext(x.idempotency_key) = hashtext(p_q)
+        and x.idempotency_key = p_q
+    order by x.arrived_at limit 5;
 
     return query
     select 4, 'request', x.id::text, x.source || ' ' || x.work_key || ', '
         || x.decision, 'idempotency key'
     from interlock.requests x
-    where x.tenant = p_tenant and x.idempotency_key = p_q
-    order by x.id desc limit 3;
+    where x.tenant = p_tenant
+        and hashtext(x.idempotency_key) = hashtext(p_q)
+        and x.idempotency_key = p_q
+    order by x.arrived_at desc limit 3;
 
     return query
     select 3, 'effect', x.id::text, x.kind || ' ' || x.name || ', '

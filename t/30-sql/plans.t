@@ -112,6 +112,19 @@ $c->psql(q{
     select interlock.events_since(t.demo(), cursor, 9, 99, all_of, '{all}', '{a:1}', '{}') from interlock.events_since(t.demo(), null, 9, null, true, '{}', '{}', '{}') x, unnest(array[true, false]) all_of;
     select interlock.events_since(t.demo(), regexp_replace(cursor, '[.].*', '.3:4:3'), 9, null, true, '{}', '{}', '{}') from interlock.events_since(t.demo(), null, 9, null, true, '{}', '{}', '{}') x;
     select interlock.events_alive(array[t.demo()], array[1::bigint], array['\x00'::bytea], 1);
+    select interlock.jobs_list(t.demo(), null, x, null, null, now(), 9, t.rid(1)::text) from unnest(array['running', 'failed', 'queued', 'succeeded']) x;
+    select interlock.jobs_list(t.demo(), 'all', 'queued', 'a:1', null, now(), 9, t.rid(65)::text);
+    select interlock.jobs_list(t.demo(), 'all', 'queued', null, null, now(), 9, null);
+    select interlock.requests_list(t.demo(), null, null, null, null, null, null, null, 9, null);
+    select interlock.requests_list(t.demo(), 'api', 'accepted', 'all', 'a:1', null, now(), now(), 9, t.rid(65)::text);
+    select interlock.requests_list(t.demo(), null, null, null, null, 'i2', null, null, 9, null);
+    select interlock.works_list(t.demo(), 'a:', 'all', x, 9, null) from unnest(array[null, 'idle', 'running', 'parked']) x;
+    select interlock.leases_list(t.demo(), 'lim', 'v', 9, null);
+    select interlock.actions_list(t.demo(), 'job_cancel', 'a', null, null, 9, null);
+    select interlock.kind_list(t.demo(), 9, null);
+    select interlock.search(t.demo(), x) from unnest(array['a:1', 'i2', t.rid(65)::text, t.rid(65) || '-1']) x;
+    select interlock.job_payload(t.demo(), t.rid(65));
+    select interlock.job_revoke(t.demo(), job, 'a', 'b', 1, 'c', t.rid(76)) from t.held where who = 'v';
     select interlock.explain(t.demo(), 'all', '{"work_key":"a:1"}');
     select interlock.explain(t.demo(), 'lim', '{"work_key":"l:1:7"}');
     select interlock.work_publish(t.demo(), 'p:1', 1, 'a', 'b', 1, 'c', t.rid(78));
@@ -350,7 +363,7 @@ my $small = qr/^(?:held|effects_chain_ends|effect_kinds|effect_kind_versions|evi
 # By the tenant alone on purpose: a bounded look at the tenant's queue, what of
 # it runs, and operators' rare calls about the groups of a limit; and the tests'
 # helpers.
-my $meant = qr/limit p_bound|where l\.tenant = p_tenant group by l\.kind|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)|p_reason = 'tenant_full'|where s\.schedule = p_name and s\.check_at|where l\.schedule = p_name|l\.told >= pg_snapshot_xmin|from interlock\.leases l group by 1|insert into t\.seen|from interlock\.(?:gaps|schedule_plans|jobs|slots) where (?:state|what|kind|schedule) = '/;
+my $meant = qr/limit (?:p_bound|v_bound|v_span)|offset v_span|where l\.tenant = p_tenant group by l\.kind|where (?:e\.)?name = p_name|any \(v_ids\)|limit_name = p_name|limit_of\(g\.group_name\)|p_reason = 'tenant_full'|where s\.schedule = p_name and s\.check_at|where l\.schedule = p_name|l\.told >= pg_snapshot_xmin|from interlock\.leases l group by 1|insert into t\.seen|from interlock\.(?:gaps|schedule_plans|jobs|slots) where (?:state|what|kind|schedule) = '/;
 
 my ($plans, $scans) = (0, 0);
 my @bad;
