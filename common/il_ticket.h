@@ -39,8 +39,8 @@ int il_ticket_issue(char *out, size_t cap, size_t *outlen,
     IL_MUST_CHECK;
 
 /* Verifies signature, key id, issuer, audience, end, and the form of each
- * claim.  buf holds what claims points into (IL_TOKEN_MAX bytes); seen may be
- * NULL.  0 or -1; the reason is never told.  Uses about 32 kB of stack. */
+ * claim.  buf holds what claims points into (token.len bytes are enough); seen
+ * may be NULL.  0 or -1; the reason is never told.  Uses about 32 kB of stack. */
 int il_ticket_verify(il_ticket_claims_t *claims, char *buf, size_t cap,
     il_str_t token, const il_token_keys_t *keys, il_token_seen_t *seen,
     int64_t now) IL_MUST_CHECK;

@@ -10,6 +10,7 @@
 #include "il_href.h"
 #include "il_key.h"
 #include "look.h"
+#include "park.h"
 #include "route.h"
 #include "server.h"
 #include "submit.h"
@@ -86,31 +87,42 @@ void
 il_button_auth(il_req_t *r, void (*next)(il_req_t *r))
 {
     char        *fields, *claims;
+    size_t       cap;
     il_str_t     body;
     il_press_t  *press;
 
     body = il_buf_str(&r->body);
 
-    press = il_pool_get(&r->pool, sizeof(il_press_t));
-    claims = il_pool_get(&r->pool, IL_TOKEN_MAX);
-    fields = il_pool_get(&r->pool, IL_BUTTON_BODY_MAX);
+    /* no more than is needed: a request that waits keeps it */
 
-    if (press == NULL || claims == NULL || fields == NULL) {
+    cap = body.len > IL_BUTTON_BODY_MAX ? 0 : body.len;
+
+    press = il_pool_get(&r->pool, sizeof(il_press_t));
+    fields = il_pool_get(&r->pool, cap + 1);
+
+    if (press == NULL || fields == NULL) {
         il_req_internal(r);
         return;
     }
 
     r->press = press;
 
-    il_button_read(&press->in, il_button_header, r, body, fields,
-                   IL_BUTTON_BODY_MAX);
+    il_button_read(&press->in, il_button_header, r, body, fields, cap);
+
+    cap = press->in.ticket.len > IL_TOKEN_MAX ? 0 : press->in.ticket.len;
+
+    claims = il_pool_get(&r->pool, cap + 1);
+    if (claims == NULL) {
+        il_req_internal(r);
+        return;
+    }
 
     if (press->in.page) {
         r->tell = il_button_page_problem;
     }
 
     if (press->in.ticket.data == NULL
-        || il_keys_verify_ticket(&press->claims, claims, IL_TOKEN_MAX,
+        || il_keys_verify_ticket(&press->claims, claims, cap,
                                  press->in.ticket, il_wall_ms() / 1000)
            != 0
         || !il_button_known(r, &press->claims))
@@ -299,24 +311,43 @@ il_button_show(il_req_t *r, il_str_t doc)
 }
 
 
-static void
-il_button_job_go(il_req_t *r)
-{
-    uint8_t      job_id[IL_UUID_BYTES];
-    il_press_t  *press = il_press(r);
+/* There may be many pages, and they must not take the places of workers that
+ * wait: when half of all are taken, a page is told at once how it stands. */
 
+static int64_t
+il_button_wait(const il_req_t *r)
+{
+    if (il_park_count() >= (size_t) il_srv.conf.parked_max / 2) {
+        return 0;
+    }
+
+    return il_press(r)->in.page ? IL_BUTTON_PAGE_WAIT : il_look_prefer(r);
+}
+
+
+void
+il_button_look(il_req_t *r, const uint8_t job_id[IL_UUID_BYTES])
+{
     static const il_look_view_t  view = { il_button_may, il_button_show };
     static const il_look_view_t  page = { il_button_may,
                                           il_button_page_job };
+
+    il_look_start(r, job_id, il_button_wait(r),
+                  il_press(r)->in.page ? &page : &view);
+}
+
+
+static void
+il_button_job_go(il_req_t *r)
+{
+    uint8_t  job_id[IL_UUID_BYTES];
 
     if (il_uuid_parse(job_id, r->args[0]) != 0) {
         il_req_problem(r, IL_P_NOT_FOUND, "There is no such job.");
         return;
     }
 
-    il_look_start(r, job_id, press->in.page ? IL_BUTTON_PAGE_WAIT
-                                            : il_look_prefer(r),
-                  press->in.page ? &page : &view);
+    il_button_look(r, job_id);
 }
 
 

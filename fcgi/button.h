@@ -51,6 +51,9 @@ il_str_t il_button_result(il_req_t *r, il_str_t doc);
 /* A text member of a job's object, unescaped into the pool; or data NULL. */
 il_str_t il_button_text(il_req_t *r, il_str_t doc, const char *pointer);
 
+/* Looks the job up, and answers with it: as JSON, or as a page. */
+void il_button_look(il_req_t *r, const uint8_t job_id[IL_UUID_BYTES]);
+
 /* button_page.c.  Presses the button and looks at the job, as a page. */
 void il_button_page_post(il_req_t *r);
 

@@ -11,7 +11,6 @@
 #include "il_answer.h"
 #include "il_enc.h"
 #include "il_page.h"
-#include "look.h"
 #include "server.h"
 #include "submit.h"
 
@@ -148,6 +147,7 @@ il_button_page_job(il_req_t *r, il_str_t doc)
     il_status_e  status;
 
     memset(&page, 0, sizeof(page));
+    id = il_str(NULL, 0);
     status = il_status_find(il_button_text(r, doc, "/status"));
 
     for (i = 0; i < sizeof(il_button_words) / sizeof(il_button_words[0]);
@@ -176,13 +176,19 @@ il_button_page_job(il_req_t *r, il_str_t doc)
         page.note = il_button_text(r, doc, "/user_message");
     }
 
-    id = il_button_text(r, doc, "/job_id");
+    if (status == IL_S_SUPERSEDED) {
+        id = il_button_text(r, doc, "/superseded_by");
+        page.label = il_cstr("Look at that one");
 
-    if (!il_status_final(status) && id.len == IL_UUID_TEXT) {
+    } else if (!il_status_final(status)) {
+        id = il_button_text(r, doc, "/job_id");
+        page.label = il_cstr("Look again");
+    }
+
+    if (id.len == IL_UUID_TEXT) {
         (void) snprintf(path, sizeof(path), IL_ANSWER_BUTTON_JOBS "%.*s",
                         (int) id.len, id.data);
         page.action = il_cstr(path);
-        page.label = il_cstr("Look again");
     }
 
     il_button_page_send(r, 200, &page);
@@ -202,9 +208,6 @@ il_button_page_answer(il_batch_t *b)
     il_req_t     *r = b->r;
     il_press_t   *press = il_press(r);
     il_submit_t  *s = &b->rows[0];
-
-    static const il_look_view_t  page = { il_button_may,
-                                          il_button_page_job };
 
     if (s->problem != IL_P_NONE || s->out.failed) {
         press->retry_after = s->retry_after;
@@ -236,7 +239,7 @@ il_button_page_answer(il_batch_t *b)
         return;
     }
 
-    il_look_start(r, job_id, IL_BUTTON_PAGE_WAIT, &page);
+    il_button_look(r, job_id);
 }
 
 

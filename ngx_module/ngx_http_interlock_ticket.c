@@ -333,6 +333,7 @@ ngx_http_interlock_ticket_verify(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, il_str_t *detail)
 {
     char                         *buf;
+    size_t                        cap;
     ngx_http_interlock_ticket_t  *t;
 
     if (ngx_http_interlock_ticket_read(r, ctx) != NGX_OK) {
@@ -348,14 +349,16 @@ ngx_http_interlock_ticket_verify(ngx_http_request_t *r,
         return IL_P_CROSS_ORIGIN;
     }
 
-    buf = ngx_pnalloc(r->pool, IL_TOKEN_MAX);
+    cap = ngx_min(t->in.ticket.len, IL_TOKEN_MAX);
+
+    buf = ngx_pnalloc(r->pool, cap + 1);
     if (buf == NULL) {
         return IL_P_INTERNAL;
     }
 
     if (t->in.ticket.len == 0
         || ngx_http_interlock_keys_ticket(r, ctx->lcf->keys, t->in.ticket,
-                                          &t->claims, buf, IL_TOKEN_MAX)
+                                          &t->claims, buf, cap)
            != NGX_OK)
     {
         *detail = ngx_http_interlock_ticket_invalid;

@@ -20,7 +20,7 @@ use Time::HiRes qw(time);
 use Interlock::FastCGI;
 use Interlock::Test;
 
-my $i = Interlock::Test->instance;
+my $i = Interlock::Test->instance(conf => [ 'parked_max = 8' ]);
 my $c = Interlock::FastCGI->of_instance($i);
 my $json = JSON::PP->new->utf8->canonical;
 
@@ -376,6 +376,36 @@ like($res->{body}, qr{<a href="https://x\.example/\?a=&lt;&quot;&#39;&amp;b"},
     'with the result');
 is(page('/button/daily-sales', $w, idempotency_key => 'p2')->{title}, 'Done',
     'pressed again: it is done already');
+
+# pages never take the last places of workers that wait
+my @waiting = map { Interlock::FastCGI->of_instance($i) } 1 .. 4;
+$_->send(POST => '/v1/leases', { token => $i->token('worker'),
+    body => { kinds => ['free'], wait => 20 } }) for @waiting;
+$i->wait_for(sub { ($i->metrics->{interlock_parked_requests} // 0) >= 4 }, 5,
+    'waiting workers');
+$parked = Interlock::FastCGI->of_instance($i);
+my $open = press('tally', ticket(work_key => 'tally:open'))->{json}{job_id};
+$parked->send(GET => "/button/jobs/$open", { params => { %edge,
+    INTERLOCK_WORK_KEY => 'tally:open' }, headers => {
+    'interlock-ticket' => ticket(work_key => 'tally:open'),
+    prefer => 'wait=20' } });
+$res = $parked->response(10);
+is($res && $res->{json}{status}, 'queued',
+    'where half of them are taken a page is answered at once');
+$_->close for @waiting;
+
+# a later press takes the place of one that waits
+my $line = ticket(kind => 'daily-sales', work_key => 'sales:line');
+press('daily-sales', $line);
+claim('daily-sales');
+my ($waits, $later) = map { press('daily-sales', $line,
+    'Interlock-Fresh' => 'true')->{json}{job_id} } 1, 2;
+isnt($waits, $later, 'two presses for a fresh run behind one that runs');
+is(look($line, $waits)->{json}{superseded_by}, $later,
+    '... the later in the place of the other');
+$res = page("/button/jobs/$waits", $line);
+is($res->{title}, 'Replaced', '... in words');
+like($res->{body}, qr{action="/button/jobs/$later"}, '... and which');
 
 $i->http(POST => '/v1/jobs', { token => 'submit',
     body => { kind => 'narrow', work_key => 'n:0' } });
