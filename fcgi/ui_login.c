@@ -9,6 +9,7 @@
 #include "body.h"
 #include "il_form.h"
 #include "il_hash.h"
+#include "log.h"
 #include "origin.h"
 #include "route.h"
 #include "server.h"
@@ -59,6 +60,7 @@ static void
 il_ui_login_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 {
     il_str_t        outcome, address;
+    il_identity_t   who;
     il_ui_login_t  *l = (il_ui_login_t *) read;
     il_req_t       *r = l->r;
 
@@ -86,12 +88,19 @@ il_ui_login_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
 
     il_tries_give(address);
 
-    if (!il_str_eq(outcome, il_cstr("ok"))) {
+    if (!il_str_eq(outcome, il_cstr("ok"))
+        || il_auth_identity(res, &who) != 0)
+    {
         il_ui_refuse(r, l->json, IL_P_FORBIDDEN, "role",
                      "The pages are for API tokens of the roles operator and "
                      "auditor.");
         return;
     }
+
+    il_log(IL_LOG_NOTICE, "login of token %lld (%s) from %.*s",
+           (long long) who.token_id, who.tenant_name,
+           (int) (address.len < 64 ? address.len : 64),
+           address.len == 0 ? "" : address.data);
 
     if (l->had) {
         il_session_over(l->old);

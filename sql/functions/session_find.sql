@@ -20,22 +20,32 @@ declare
     v_idle  interval := p_idle_ms * interval '1 millisecond';
     v_seen  timestamptz;
     v_end   timestamptz;
+    v_open  interlock.sessions;
     v_who   record;
 begin
-    select s.tenant, n.name as tenant_name, t.id, t.name, t.role, s.seen_at,
-        s.ends_at into v_who
+    -- one after the other: joined, a plan made while the tables were empty
+    -- reads a tenant's tokens by the tenant alone
+    select * into v_open
     from interlock.sessions s
-    join interlock.api_tokens t on t.tenant = s.tenant and t.id = s.token_id
-    join interlock.tenants n on n.id = s.tenant
-    where s.hash = p_hash and t.revoked_at is null;
+    where s.hash = p_hash;
 
-    if not found or v_who.ends_at <= v_now
-        or v_who.seen_at + v_idle <= v_now
+    if not found or v_open.ends_at <= v_now
+        or v_open.seen_at + v_idle <= v_now
     then
         return;
     end if;
 
-    v_seen := v_who.seen_at;
+    select n.name as tenant_name, t.name, t.role into v_who
+    from interlock.api_tokens t
+    join interlock.tenants n on n.id = t.tenant
+    where t.tenant = v_open.tenant and t.id = v_open.token_id
+        and t.revoked_at is null;
+
+    if not found then
+        return;
+    end if;
+
+    v_seen := v_open.seen_at;
 
     if p_use and v_now - v_seen >= least(v_idle / 30, interval '1 minute')
     then
@@ -47,10 +57,10 @@ begin
         v_seen := v_now;
     end if;
 
-    v_end := least(v_seen + v_idle, v_who.ends_at);
+    v_end := least(v_seen + v_idle, v_open.ends_at);
 
-    return query select v_who.tenant, v_who.tenant_name, v_who.id, v_who.name,
-        v_who.role, least(v_seen + v_idle, v_who.ends_at), v_who.ends_at,
+    return query select v_open.tenant, v_who.tenant_name, v_open.token_id,
+        v_who.name, v_who.role, v_end, v_open.ends_at,
         floor(extract(epoch from v_end - v_now) * 1000)::bigint;
 end
 $$;

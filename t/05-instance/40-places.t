@@ -70,6 +70,9 @@ sub place {
     is($i->github($body, { delivery => 'one' })
         ->{headers}{'idempotency-replayed'}, 'true', "$what: once");
 
+    is($i->http(GET => '/ui/assets/app.css')->{status}, 200,
+        "$what: the files of the pages are there");
+
     my $processes = $i->processes;
     my %uid = map { ((stat "/proc/$_")[4] // 'gone') => 1 } keys %$processes;
     my $expected = $user ? getpwnam($user) : $> ? $> : (stat $dir)[4];

@@ -590,6 +590,8 @@ sub login_page_failing {
     return $r;
 }
 
+like($i->log('interlockd'), qr/notice login of token \d+ \(demo\) from 127\.0/,
+    'the log says who came in, and from where');
 my $logs = join '', map { $i->log($_) } qw(interlockd access error other);
 unlike($logs, qr/\Q$id\E|\Q$token{operator}\E|\Q$token{auditor}\E/,
     'no log has a cookie or a token');
