@@ -78,11 +78,17 @@ await act(p, null, 'Run again …', { verb: 'schedule_rerun',
 
 // --- gaps ---------------------------------------------------------------------
 
-const open_gap = (await api('operator', 'GET', '/v1/gaps?schedule=bills'))
-  .body.items;
-const one = open_gap.find((g) => /failed/.test(g.why)
-  && g.business_date !== failed);
-const two = open_gap.find((g) => /queued/.test(g.why));
+const gap = async (state) => {
+  const [[gap_id, work_key]] = await sql(`select g.id, g.work_key
+    from interlock.gaps g
+    join interlock.slots s using (tenant, schedule, slot_at, subject)
+    join interlock.jobs j on j.tenant = s.tenant and j.id = s.job_id
+    where g.state = 'open' and j.status = '${state}'
+        and g.business_date <> '${failed}' order by g.work_key limit 1`);
+  return { gap_id, work_key };
+};
+const one = await gap('failed');
+const two = await gap('queued');
 const busy = await open(p, '/ui/gaps?schedule=bills', 'Run it now',
   { within: two.work_key });
 like(await what(busy), /under way already/, 'what is under way is said');
@@ -109,7 +115,7 @@ await act(p, null, 'Resume', { verb: 'kind_resume',
 is(await sql('select count(*) from interlock.pauses'), [['0']],
   'and goes on');
 
-await p.getByLabel('Work key').fill('a:b');
+await p.locator('.explain [name="work_key"]').fill('a:b');
 await p.getByRole('button', { name: 'What would it get?' }).click();
 const note = p.locator('.explain .note');
 await note.waitFor();
@@ -157,6 +163,7 @@ await dialog.locator('.trouble').waitFor();
 like(await dialog.locator('.trouble').innerText(), /Nothing was done/,
   'the button, afterwards, says that nothing was done');
 await p.keyboard.press('Escape');
+await owner(await claim('payer'), 'complete');
 
 
 // --- an auditor ---------------------------------------------------------------------

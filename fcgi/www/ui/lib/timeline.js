@@ -150,7 +150,8 @@ function fence(e) {
 function effect(e) {
     return {
         tone: tone(e.state),
-        text: [`${words(e.what)[0].toUpperCase()}${words(e.what).slice(1)}: `,
+        text: [e.requested_by ? `${e.requested_by}: ` : null,
+            `${words(e.what)[0].toUpperCase()}${words(e.what).slice(1)}: `,
             el('span', { class: 'code' }, e.name), ' ',
             e.state ? badge(e.state) : null, fence(e)],
     };

@@ -36,12 +36,13 @@ const CELLS = [
 
 /* stateOf(slot): which of these a slot is. */
 export function stateOf(s) {
-    if (s.gap_state === 'open') {
-        return 'gap';
-    }
-
+    /* (a gap is closed a moment after its work is done) */
     if (s.generated || s.state === 'run') {
         return 'done';
+    }
+
+    if (s.gap_state === 'open') {
+        return 'gap';
     }
 
     if (s.state === 'skipped' || s.state === 'waiting') {
