@@ -210,25 +210,29 @@
     });
   }
 
-  // storage: what the browser will not keep is kept by the page
-  const memory = new Map();
+  // keeper(which): what the browser will not keep is kept by the page
+  function keeper(which) {
+    const memory = new Map();
+    return {
+      get(name) {
+        try {
+          return memory.get(name) ?? globalThis[which].getItem(name);
+        } catch {
+          return null;
+        }
+      },
+      set(name, text) {
+        try {
+          globalThis[which].setItem(name, text);
+        } catch {
+          memory.set(name, text);
+        }
+      },
+    };
+  }
 
-  const storage = {
-    get(name) {
-      try {
-        return memory.get(name) ?? localStorage.getItem(name);
-      } catch {
-        return null;
-      }
-    },
-    set(name, text) {
-      try {
-        localStorage.setItem(name, text);
-      } catch {
-        memory.set(name, text);
-      }
-    },
-  };
+  const storage = keeper('localStorage');   // of all tabs
+  const session = keeper('sessionStorage'); // of this one
 
   function parse(text) {
     try {
@@ -301,7 +305,10 @@
       }
       if (this.users === 1) {
         this.follow(storage.get(this.id));
-        if (this.record === null && !this.fresh && !quiet) {
+        const begun = parse(session.get(this.id));
+        if (begun && now() - begun.at < this.patience * 1e3) {
+          this.press(begun.key);
+        } else if (this.record === null && !this.fresh && !quiet) {
           this.ask();
         }
       }
@@ -378,7 +385,7 @@
     }
 
     // press(): a new intent, or the one that is unsettled, wherever it is.
-    async press() {
+    async press(begun = null) {
       if (this.waiting || this.refused) {
         return;
       }
@@ -387,7 +394,9 @@
       this.changed();
 
       const before = parse(storage.get(this.id));
-      const own = unsettled(before) ? before.key : newKey();
+      const own = unsettled(before) ? before.key : begun ?? newKey();
+      // (should the page be reloaded before the tabs have agreed)
+      session.set(this.id, JSON.stringify({ key: own, at: now(), view: {} }));
       const key = await oneKey(this.id, own, before?.key);
       // (what another tab has stored may come later than its key)
       const stored = parse(storage.get(this.id));
@@ -402,6 +411,7 @@
           this.save({});
         }
       }
+      session.set(this.id, '');
       this.changed();
       this.drive();
     }
@@ -657,6 +667,8 @@
     button[aria-disabled=true] { cursor: default;
       opacity: var(--interlock-button-waiting-opacity, .75); }
     progress { width: var(--interlock-button-progress-width, 8em); }
+    #heard { position: absolute; width: 1px; height: 1px; overflow: hidden;
+      clip-path: inset(50%); white-space: nowrap; }
   `;
 
   let sheet;
@@ -705,10 +717,7 @@
       // What is seen changes with every step, what is heard does not: nobody
       // wants each of a thousand steps read out.
       part('span', 'status').setAttribute('aria-hidden', 'true');
-      const heard = part('span', 'heard', { id: 'heard' });
-      heard.setAttribute('role', 'status');
-      heard.style.cssText = 'position: absolute; width: 1px; height: 1px;'
-        + ' overflow: hidden; clip-path: inset(50%); white-space: nowrap';
+      part('span', 'heard', { id: 'heard' }).setAttribute('role', 'status');
       this.#parts.button.setAttribute('aria-describedby', 'heard');
       part('a', 'link', { hidden: true });
       part('button', 'reload', { type: 'button', hidden: true,

@@ -88,6 +88,9 @@ sub run {
     }
     close $_ for $input, $output;
 
+    # whoever ends the test ends this, too
+    local @SIG{qw(INT TERM HUP)} = (sub { kill 'KILL', -$pid; exit 1 }) x 3;
+
     my ($count, $plan) = (0, -1);
     my $in_time = eval {
         local $SIG{ALRM} = sub { die "late\n" };
