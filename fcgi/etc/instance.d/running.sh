@@ -229,6 +229,7 @@ interlock runs at $url (log: $DIR/log)
 
     $url/in/github       webhooks of GitHub; all others are in $DIR/sources.conf
     $url/v1/jobs         the API; tokens are in $DIR/tokens
+    $url/ui/             the operators' pages; the token is $DIR/tokens/operator
     $url/sample/         a page with a button
     $url/edge/status     what nginx answered by itself
     $url/metrics         also /livez, /readyz

@@ -139,8 +139,8 @@ export async function page(root, { args, session, signal }) {
     const id = args[0];
     const path = apiPath('/v1/jobs', id);
     const parts = { stands: el('div'), acts: el('div'), asked: el('div'),
-        progress: el('div', { 'aria-live': 'polite' }),
-        attempts: el('div'), payload: el('div'), result: el('div') };
+        progress: el('div'), attempts: el('div'), payload: el('div'),
+        result: el('div') };
     const running = el('section', { class: 'card', hidden: true,
         'aria-label': 'Progress' }, el('h2', null, 'Progress'),
     parts.progress);
@@ -148,10 +148,15 @@ export async function page(root, { args, session, signal }) {
     const section = (head, ...inside) => el('section',
         { 'aria-label': head }, el('h2', null, head), inside);
 
+    const said = el('p', { class: 'unseen', role: 'status' });
+
+    let job = null;
+    let last = null;
+    let events = 0;
     let acts = '';
     let ended = '';
 
-    function show(job) {
+    function show() {
         clear(parts.stands, stands(job));
         clear(parts.asked, asked(job));
         clear(parts.attempts, attempts(job));
@@ -168,6 +173,7 @@ export async function page(root, { args, session, signal }) {
         }
 
         if (ended !== job.status) {
+            said.textContent = ended === '' ? '' : `It is ${job.status}.`;
             ended = job.status;
             result(job, signal).then((node) => clear(parts.result, node),
                 (error) => clear(parts.result, problemBox(error)));
@@ -189,10 +195,15 @@ export async function page(root, { args, session, signal }) {
     }
 
     async function look() {
+        const seen = events;
         const { body } = await get(path, { signal });
+
+        /* an event that came meanwhile is newer, or one that is will come */
+        job = events === seen ? body : { ...body, ...last };
 
         if (!root.contains(parts.stands)) {
             clear(root,
+                said,
                 el('p', { class: 'lead' }, el('span', { class: 'code' },
                     body.job_id), copyButton(body.job_id, 'job id')),
                 el('div', { class: 'columns' },
@@ -213,14 +224,30 @@ export async function page(root, { args, session, signal }) {
             payload();
         }
 
-        show(body);
+        show();
     }
 
     await guard(root, look, signal);
 
+    /* Its progress comes with the event; how its attempts ended does not. */
     onJob((event) => {
-        if (event === null || event.job_id === id) {
+        if (event === null || job === null) {
             look().catch(() => {});
+            return;
+        }
+
+        if (event.job_id === id) {
+            const before = job;
+
+            events += 1;
+            last = event;
+            job = { ...job, ...event };
+            show();
+            if (before.status !== job.status
+                || before.attempt !== job.attempt)
+            {
+                look().catch(() => {});
+            }
         }
     });
 }

@@ -115,7 +115,9 @@ function result(work) {
 
 
 function open(final) {
-    const rest = (final.open ?? []);
+    /* what merely waits its turn or runs is in the table of jobs */
+    const rest = (final.open ?? []).filter((o) => o.what === 'effect'
+        ? o.state !== 'intended' : !['queued', 'running'].includes(o.state));
 
     if (rest.length === 0) {
         return null;
