@@ -70,11 +70,13 @@ find_in(\@js,
     'document.write' => qr/\bdocument\s*\.\s*write(?:ln)?\b/,
     'text becomes a script' => qr/\beval\s*\(|\bnew\s+Function\b
         |\bset(?:Timeout|Interval)\s*\(\s*['"`]/x,
-    'an inline style' => qr/\.style\b|setAttribute\(\s*['"`]style
-        |\bcssText\b/x,
+    'a style attribute' => qr/setAttribute\(\s*['"`]style/,
     'a script that an element brings' => qr/createElement\(\s*['"`]script/,
     'something from elsewhere' => qr{(?:import|from|fetch\()\s*\(?['"`]https?:},
     'debugger' => qr/^\s*debugger\b/m);
+# (the button brings its looks along: it has no file of them)
+find_in([ grep { m{/ui/} } @js ],
+    'an inline style' => qr/\.style\b|\bcssText\b/);
 none('no script turns text into more');
 
 # (a file of CSS stands for itself; nginx's conditions are comments)
