@@ -111,16 +111,17 @@ begin
         v_new[array_position(p_id, r.id)] := true;
     end loop;
 
-    -- Duplicates have the first one's answer.
+    -- Duplicates have the first one's answer, and were asked for by the same
+    -- one: who it was is a part of the content, or not known at all.
     for r in
         insert into interlock.requests (tenant, id, arrived_at, source,
             idempotency_key, fingerprint, kind, work_key, version, decision,
-            code, job_id, status, first_request, edge)
+            code, job_id, status, first_request, edge, requested_by)
         select f.tenant, u.id,
             interlock.edge_time(u.at, f.arrived_at, v_now), f.source,
             f.idempotency_key, coalesce(u.fingerprint, f.fingerprint),
             u.kind, u.work_key, f.version, 'duplicate', f.code, f.job_id,
-            f.status, f.id, true
+            f.status, f.id, true, f.requested_by
         from unnest(v_tenant, p_id, p_at, p_source, p_idem, p_fingerprint,
                     p_kind, p_work_key, p_decision, p_job)
             with ordinality as u (tenant, id, at, source, idem, fingerprint,

@@ -34,6 +34,8 @@ select is(t.told(), 'edge_audit_received_total=0 edge_audit_missing_total=0',
 -- A duplicate.
 select is(t.edge(1, 'duplicate', 'k1', 'tally', 'e:1', job_id), 'recorded',
     'a duplicate is recorded') from a;
+select is((select q.requested_by from interlock.requests q
+           where q.decision = 'duplicate'), 'somebody', '... and whose it was');
 select is(t.edge(1, 'duplicate', 'k1', 'tally', 'e:1', job_id), 'known',
     'the same number again changes nothing') from a;
 select results_eq(
