@@ -2,6 +2,7 @@
  * kind.c: kinds of work, and kinds of effects, over HTTP (operator's token).
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "call.h"
@@ -113,10 +114,90 @@ il_kind_call(const il_common_t *c, const il_args_t *args, const char *method,
 }
 
 
+/* One page, its items put behind those of the ones before; *next is the cursor
+ * of the following one, or NULL. */
+
+static int
+il_kind_page(il_http_t *h, const il_common_t *c, const char *base,
+    il_buf_t *all, char **next)
+{
+    int               rc;
+    size_t            pos;
+    il_buf_t          path;
+    il_str_t          page, name;
+    il_json_value_t   items, item;
+
+    memset(&path, 0, sizeof(path));
+    il_buf_puts(&path, base);
+    il_call_query(&path, "limit", "200");
+    il_call_query(&path, "cursor", *next);
+    free(*next);
+    *next = NULL;
+    rc = il_call_on(h, c, "GET", path.data, il_str("", 0));
+    il_buf_free(&path);
+
+    if (rc != 0) {
+        return rc;
+    }
+
+    page = il_buf_str(&h->answer.body);
+
+    if (il_json_find(page, il_cstr("/items"), &items) != IL_JSON_OK
+        || items.type != IL_JSON_ARRAY)
+    {
+        il_err("the server's answer has no items");
+        return EX_PROTOCOL;
+    }
+
+    pos = 0;
+
+    while (il_json_next(items, &pos, &name, &item)) {
+        il_buf_puts(all, all->data[all->len - 1] == '[' ? "" : ",");
+        il_buf_add(all, item.raw.data, item.raw.len);
+    }
+
+    *next = il_json_text(page, "/next");
+
+    return 0;
+}
+
+
+/* All pages as one list. */
+
 static int
 il_kind_list(void *opts, const il_args_t *args)
 {
-    return il_kind_call(opts, args, "GET", il_str("", 0));
+    int           rc;
+    char         *next;
+    il_buf_t      all;
+    il_http_t     h;
+    il_common_t  *c = opts;
+
+    if (strncmp(args->cmd->name, "kind ", 5) != 0) {
+        return il_kind_call(c, args, "GET", il_str("", 0));
+    }
+
+    memset(&all, 0, sizeof(all));
+    il_buf_puts(&all, "{\"items\":[");
+    next = NULL;
+    rc = il_http_open(&h, c, 1);
+
+    if (rc == 0) {
+        do {
+            rc = il_kind_page(&h, c, "/v1/kinds", &all, &next);
+        } while (rc == 0 && next != NULL);
+    }
+
+    if (rc == 0) {
+        il_buf_puts(&all, "],\"next\":null}");
+        il_call_print(c, il_buf_str(&all));
+    }
+
+    free(next);
+    il_buf_free(&all);
+    il_http_close(&h);
+
+    return il_out_end(rc);
 }
 
 

@@ -174,6 +174,11 @@ is($? >> 8, 1, 'submit --wait of a job that fails: 1');
 $r = cli('operator', 'kind', 'list', '--json');
 is($r->{code}, 0, 'kind list') or diag $r->{err};
 ok((grep { $_->{name} eq 'free' } @{ $r->{json}{items} }), 'has free');
+$i->psql(q{select interlock.kind_put(t.id, 'many-' || n, '{}')
+    from interlock.tenants t, generate_series(1, 205) n where name = 'demo'});
+$r = cli('operator', 'kind', 'list', '--json');
+is(scalar(grep { $_->{name} =~ /^many-/ } @{ $r->{json}{items} }), 205,
+    'and all others, however many');
 $r = $i->cli({ token => 'operator', stdin => '{"lease_seconds":12}' }, 'kind',
     'put', 'new-kind', '-', '--json');
 is($r->{code}, 0, 'kind put') or diag $r->{err};
