@@ -83,7 +83,13 @@ declare
     v_job     uuid;
     v_effect  uuid;
 begin
-    if a.what in ('job_cancel', 'job_decide', 'job_revoke', 'redrive',
+    if a.what in ('inbox_assign', 'inbox_dismiss') then
+        if a.detail ->> 'id' like 'job:%' then
+            v_job := interlock.list_uuid(a.target);
+        elsif a.detail ->> 'id' like 'effect:%' then
+            v_effect := interlock.list_uuid(a.target);
+        end if;
+    elsif a.what in ('job_cancel', 'job_decide', 'job_revoke', 'redrive',
         'work_rerun')
     then
         v_job := interlock.list_uuid(a.target);

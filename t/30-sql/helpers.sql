@@ -204,7 +204,7 @@ begin
         interlock.kind_versions, interlock.kinds, interlock.limits,
         interlock.limit_groups, interlock.lease_groups, interlock.kind_pace,
         interlock.queue_looks, interlock.actions, interlock.publications,
-        interlock.refused_results,
+        interlock.refused_results, interlock.inbox,
         interlock.redrive_plans, interlock.redrive_jobs, t.plans, interlock.checks,
         interlock.check_answers, t.held, t.looks;
 end

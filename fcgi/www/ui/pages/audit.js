@@ -19,7 +19,8 @@ const WHATS = ['job_cancel', 'job_decide', 'job_revoke', 'redrive',
     'work_publish', 'work_rerun', 'effect_check', 'effect_resolve',
     'kind_pause', 'kind_resume', 'source_pause', 'source_resume',
     'schedule_pause', 'schedule_resume', 'schedule_run', 'schedule_backfill',
-    'schedule_rerun', 'gap_approve', 'gap_dismiss', 'inbox_assign'];
+    'schedule_rerun', 'gap_approve', 'gap_dismiss', 'inbox_assign',
+    'inbox_dismiss'];
 
 const words = (text) => String(text ?? '').replaceAll('_', ' ');
 
