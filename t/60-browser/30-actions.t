@@ -15,6 +15,7 @@ use Interlock::Test;
 
 my $i = Interlock::Test->instance;
 
-Interlock::Browser->run('30-actions.mjs', { instance => $i });
+Interlock::Browser->run('30-actions.mjs', { instance => $i,
+    timeout => 300 });
 
 done_testing();

@@ -11,12 +11,9 @@ import { held, kinds, schedules, submit, unsettled }
 
 await launch();
 await kinds();
-const gaps = await schedules();
+const { gaps, dates } = await schedules();
 const p = await person('operator');
 const at = '/ui/schedules/bills';
-const failed = (await sql(`select business_date from interlock.slots s
-  join interlock.jobs j on j.tenant = s.tenant and j.id = s.job_id
-  where j.status = 'failed' order by 1 limit 1`))[0][0];
 
 
 // --- schedules ------------------------------------------------------------------
@@ -54,11 +51,11 @@ is(await sql(`select count(*) from interlock.works
 ok(row, 'with a row in the actions');
 
 // what failed of a date, and what has changed meanwhile
-const again = await open(p, `${at}?date=${failed}`, 'Run again …');
-like(await what(again), /1 work would be run/, 'what failed of a date');
+const again = await open(p, `${at}?date=${dates[0]}`, 'Run again …');
+like(await what(again), /2 works would be run/, 'what failed of a date');
 const other = await api('operator', 'GET',
-  `/v1/schedules/bills/slots/${failed}/impact`);
-is((await api('operator', 'POST', `/v1/schedules/bills/slots/${failed}/rerun`,
+  `/v1/schedules/bills/slots/${dates[0]}/impact`);
+is((await api('operator', 'POST', `/v1/schedules/bills/slots/${dates[0]}/rerun`,
   { only: 'failed', impact_id: other.body.impact_id, requested_by: 'Kim',
     reason: 'faster' })).status, 200, '(somebody else is faster)');
 await again.locator('[name="reason"]').fill('slower');
@@ -72,8 +69,12 @@ ok(await again.locator('button[type="submit"]').isDisabled(),
   'and nothing of that sort is left to be run');
 is(await rows('slower'), [], 'nothing was done');
 await p.keyboard.press('Escape');
-await act(p, null, 'Run again …', { verb: 'schedule_rerun',
-  fill: { only: 'all' }, says: /would be run/ });
+await act(p, `${at}?date=${dates[1]}`, 'Run again …', {
+  verb: 'schedule_rerun', fill: { only: 'failed' },
+  says: /1 work would be run/ });
+is(await sql(`select status from interlock.jobs where rerun_of is not null
+  and work_key = 'bill:ash:${dates[1]}'`), [['queued']],
+'what failed of a date runs again');
 
 
 // --- gaps ---------------------------------------------------------------------
@@ -84,7 +85,7 @@ const gap = async (state) => {
     join interlock.slots s using (tenant, schedule, slot_at, subject)
     join interlock.jobs j on j.tenant = s.tenant and j.id = s.job_id
     where g.state = 'open' and j.status = '${state}'
-        and g.business_date <> '${failed}' order by g.work_key limit 1`);
+        and g.business_date > '${dates[1]}' order by g.work_key limit 1`);
   return { gap_id, work_key };
 };
 const one = await gap('failed');
@@ -197,7 +198,7 @@ const CALLS = [`/v1/effects/${human.effect_id}/check`,
   '/v1/redrive', '/v1/works/audit:job/rerun', '/v1/works/audit:job/publish',
   '/v1/schedules/bills/pause', '/v1/schedules/bills/resume',
   '/v1/schedules/bills/run', '/v1/schedules/bills/backfill',
-  `/v1/schedules/bills/slots/${failed}/rerun`,
+  `/v1/schedules/bills/slots/${dates[0]}/rerun`,
   `/v1/gaps/${gaps[0].gap_id}/approve`, `/v1/gaps/${gaps[0].gap_id}/dismiss`,
   '/v1/kinds/solo/pause', '/v1/kinds/solo/resume', '/v1/kinds/solo/explain',
   '/v1/sources/github/pause', '/v1/sources/github/resume',

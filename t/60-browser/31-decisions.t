@@ -15,6 +15,7 @@ use Interlock::Test;
 
 my $i = Interlock::Test->instance;
 
-Interlock::Browser->run('31-decisions.mjs', { instance => $i });
+Interlock::Browser->run('31-decisions.mjs', { instance => $i,
+    timeout => 300 });
 
 done_testing();

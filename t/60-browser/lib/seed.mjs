@@ -53,9 +53,9 @@ export async function kinds() {
     on_lost: 'hold', lease_seconds: 3600, when_completed: 'run' });
   await put('/v1/kinds/plain', { overlap: 'skip', when_completed: 'run' });
   await put('/v1/kinds/steady', { overlap: 'allow', on_lost: 'retry',
-    lease_seconds: 3600 });
+    lease_seconds: 3600, limits: ['crm'] });
   await put('/v1/kinds/line', { overlap: 'buffer_all', max_waiting: 1,
-    overflow: 'park', lease_seconds: 3600 });
+    overflow: 'park', lease_seconds: 3600, limits: ['crm'] });
   await put('/v1/kinds/payer', { overlap: 'skip', effect_scope: 'work',
     lease_seconds: 3600, max_attempts: 5 });
   await put('/v1/kinds/night', { overlap: 'buffer_one', max_attempts: 1,
@@ -63,7 +63,7 @@ export async function kinds() {
   await put('/v1/effect-kinds/mute', { idempotent: false, send_deadline: 1 });
   await put('/v1/effect-kinds/asked', { idempotent: true, send_deadline: 1,
     check_delay: 86000, max_checks: 9, lookup: { type: 'worker' } });
-  await put('/v1/limits/crm', { capacity: 2 });
+  await put('/v1/limits/crm', { capacity: 4 });
   await put('/v1/limits/mail', { capacity: 4, start_rate: 5 });
 }
 
@@ -103,7 +103,14 @@ export async function effects() {
   return out;
 }
 
-// A schedule whose works nobody did, and of which one failed.
+// What becomes of the works of a schedule's four dates, by subject; the others
+// wait.
+const FATES = [
+  { ash: true, box: false, cob: false }, { ash: false, box: true, cob: true },
+  { box: false }, {},
+];
+
+// A schedule with works that are done, failed and still to be done.
 export async function schedules() {
   await put('/v1/schedules/bills', { cron: '0 3 * * *', zone: 'UTC',
     kind: 'night', work_key: 'bill:{subject}:{date}', grace: 0,
@@ -111,15 +118,23 @@ export async function schedules() {
   await behind('bills', '75 hours');
   const lost = await until(async () => {
     const { body } = await api('operator', 'GET', '/v1/gaps?schedule=bills');
-    return body.items.length >= 6 ? body.items : null;
+    return body.items.length === 12 ? body.items : null;
   }, 'gaps', 30);
-  for (let n = 0; n < 5; n++) {
-    const lease = await claim('night');
-    await must(owner(lease, n % 2 === 0 ? 'complete' : 'fail', n % 2 === 0
-      ? { result: { n }, counts: { processed: 10 + n, failed: 0 } }
-      : { error: `no such customer: ${n}`, retryable: false }));
+  const dates = [...new Set(lost.map((g) => g.business_date))].sort();
+  const leases = [];
+  for (let n = 0; n < lost.length; n++) {
+    leases.push(await claim('night'));
   }
-  return lost;
+  for (const lease of leases) {
+    const [, subject, date] = lease.work_key.split(':');
+    const fate = FATES[dates.indexOf(date)][subject];
+    await must(fate === undefined ? owner(lease, 'release')
+      : fate ? owner(lease, 'complete', { result: { subject },
+        counts: { processed: 10, failed: 0 } })
+        : owner(lease, 'fail', { error: `no such customer: ${subject}`,
+          retryable: false }));
+  }
+  return { gaps: lost, dates };
 }
 
 export async function seed() {
@@ -159,6 +174,6 @@ export async function seed() {
   s.jobs.waiting = (await submit('solo', 'job:waiting')).job_id;
 
   s.effects = await effects();
-  s.gaps = await schedules();
+  Object.assign(s, await schedules());
   return s;
 }

@@ -170,8 +170,8 @@ export function backfillSchedule(schedule, { session, done, label }) {
 }
 
 
-/* How the works of a date stand, for reading. */
-export function impactOf(i) {
+/* How the works of a date stand, for reading; with open, each of a few. */
+export function impactOf(i, open = true) {
     return [
         points(`${plural(i.subjects, 'work')} of ${i.business_date}:`
             + ` ${i.succeeded} succeeded, ${i.failed} failed, ${i.missing}`
@@ -183,7 +183,7 @@ export function impactOf(i) {
             i.unsettled > 0 ? `${plural(i.unsettled, 'effect')} may have`
                 + ' happened; that is settled before anything is sent again.'
                 : null),
-        el('details', { open: i.works.length <= 10 },
+        el('details', { open: open && i.works.length <= 10 },
             el('summary', {}, 'Its works'),
             table('Works of the date', ['Subject', 'Work', 'State', 'Job',
                 'Error'], i.works.map((w) => [w.subject, workLink(w.work_key),

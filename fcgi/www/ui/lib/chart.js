@@ -347,18 +347,25 @@ export function calendar(spec) {
             : el('span', { title: name }, inside));
     };
 
+    const box = el('div', { class: 'scroll', tabIndex: 0, role: 'region',
+        'aria-label': spec.title },
+    el('table', { class: 'calendar' },
+        el('caption', { class: 'sr-only' }, spec.title),
+        el('thead', {}, el('tr', {},
+            el('th', { scope: 'col' }, spec.corner ?? ''),
+            spec.columns.map((c) => el('th', { scope: 'col',
+                title: c.title }, c.label)))),
+        el('tbody', {}, spec.rows.map((r) => el('tr', {},
+            el('th', { scope: 'row' }, r.label),
+            spec.columns.map((c) => draw(r, c)))))));
+
+    /* the newest are at the right end */
+    requestAnimationFrame(() => {
+        box.scrollLeft = box.scrollWidth;
+    });
+
     return el('figure', { class: 'chart chart-calendar' },
         el('figcaption', {}, spec.title,
             spec.note ? el('span', { class: 'quiet' }, ` ${spec.note}`) : null),
-        el('div', { class: 'scroll', tabIndex: 0, role: 'region',
-            'aria-label': spec.title },
-            el('table', { class: 'calendar' },
-                el('caption', { class: 'sr-only' }, spec.title),
-                el('thead', {}, el('tr', {},
-                    el('th', { scope: 'col' }, spec.corner ?? ''),
-                    spec.columns.map((c) => el('th', { scope: 'col',
-                        title: c.title }, c.label)))),
-                el('tbody', {}, spec.rows.map((r) => el('tr', {},
-                    el('th', { scope: 'row' }, r.label),
-                    spec.columns.map((c) => draw(r, c))))))));
+        box);
 }

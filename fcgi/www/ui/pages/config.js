@@ -13,6 +13,9 @@ export const title = 'Configuration';
 
 const LOOK = 15_000;
 
+/* requests of interlock itself; schedules and kinds have their own pause */
+const OWN = ['schedule', 'backfill', 'rerun'];
+
 
 /* The probe answers on loopback alone; elsewhere that is no fault. */
 async function ready(signal) {
@@ -109,8 +112,8 @@ export async function page(root, { session, signal }) {
                 String(s.rejected_24h), s.paused ? [badge('paused'), ' ',
                     s.paused.requested_by, ': ', s.paused.reason]
                     : badge('ok', 'taken'),
-                sourceAction(s, { session, done: () => look()
-                    .catch(() => {}) })]),
+                OWN.includes(s.name) ? null : sourceAction(s, { session,
+                    done: () => look().catch(() => {}) })]),
             'No request in the last 24 hours.'));
         }
     }

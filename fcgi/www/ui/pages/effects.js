@@ -20,13 +20,12 @@ const STATES = ['needs_human', 'unknown', 'intended', 'confirmed', 'failed'];
 const COLUMNS = [
     { label: 'State', class: 'tight', cell: (e) => badge(e.state) },
     { label: 'Effect', class: 'key', head: true, cell: (e) => [
-        el('div', null, e.name ?? '–'),
+        el('div', null, e.name ?? '–', el('span', { class: 'quiet' },
+            ` ${e.kind}`)),
         effectName(e.effect_id, { short: true })] },
-    { label: 'Kind', class: 'tight', cell: (e) => e.kind },
-    { label: 'Work key', class: 'key', cell: (e) => workName(e.work_key) },
+    { label: 'Work key', class: 'key', cell: (e) => [workName(e.work_key),
+        el('div', null, 'job ', jobName(e.job_id, { short: true }))] },
     { label: 'Target', class: 'text', cell: (e) => e.target ?? '–' },
-    { label: 'Job', class: 'tight',
-        cell: (e) => jobName(e.job_id, { short: true }) },
     { label: 'Last sent', class: 'tight', cell: (e) => time(e.last_sent) },
     { label: 'Provider’s reference', class: 'key',
         cell: (e) => e.provider_ref ?? '–' },
@@ -35,7 +34,7 @@ const COLUMNS = [
 ];
 
 const UNSETTLED = [
-    ...COLUMNS.slice(0, 4),
+    ...COLUMNS.slice(0, 3),
     { label: 'Unknown since', class: 'tight',
         cell: (e) => ago(e.unknown_since) },
     { label: 'What it waits for', class: 'text', cell: (e) => e.why ?? '' },

@@ -38,7 +38,7 @@ function remaining(lease) {
 
 export function page(root, { session, signal }) {
     root.append(el('p', { class: 'lead' }, 'The right of one worker to run '
-        + 'one job. Who does not renew it in time loses it; what he brings '
+        + 'one job. Whoever does not renew it in time loses it; what comes '
         + 'after that is refused.'));
 
     const l = list(root, {
@@ -52,22 +52,19 @@ export function page(root, { session, signal }) {
             { name: 'worker', label: 'Worker', kind: 'text' },
         ],
         columns: [
-            { label: 'Worker', class: 'key', head: true, cell: (x) =>
-                el('span', { class: 'code' }, x.worker ?? '–') },
-            { label: 'Work key', class: 'key',
-                cell: (x) => workName(x.work_key) },
-            { label: 'Job', class: 'tight',
-                cell: (x) => jobName(x.job_id, { short: true }) },
-            { label: 'Kind', class: 'tight', cell: (x) => x.kind },
+            { label: 'Worker', class: 'key', head: true, cell: (x) => [
+                el('span', { class: 'code' }, x.worker ?? '–'),
+                el('div', { class: 'quiet' },
+                    `attempt ${x.attempt}, fence ${x.fence}`)] },
+            { label: 'Work key', class: 'key', cell: (x) => [
+                workName(x.work_key),
+                el('div', null, `${x.kind}, job `,
+                    jobName(x.job_id, { short: true }))] },
             { label: 'Remains', class: 'tight', cell: remaining },
-            { label: 'Granted', class: 'tight',
-                cell: (x) => ago(x.granted_at) },
-            { label: 'Renewed', class: 'tight', cell: (x) =>
-                [ago(x.renewed_at), x.renewals > 0
-                    ? el('span', { class: 'quiet' }, ` ${x.renewals}×`)
-                    : null] },
-            { label: 'Attempt', class: 'number', cell: (x) => x.attempt },
-            { label: 'Fence', class: 'number', cell: (x) => x.fence },
+            { label: 'Granted', class: 'tight', cell: (x) => [
+                ago(x.granted_at), el('div', { class: 'quiet' },
+                    x.renewals > 0 ? ['renewed ', ago(x.renewed_at),
+                        `, ${x.renewals}×`] : 'not renewed yet')] },
             { label: 'Progress', class: 'text',
                 cell: (x) => progress(x.progress, x.step) },
             { label: '', class: 'decide', cell: (x) => revokeAction(x,

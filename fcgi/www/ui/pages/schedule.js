@@ -235,17 +235,18 @@ const SLOTS = [
     { label: 'Slot', class: 'tight', cell: (s) => (s.slots > 1
         ? [time(s.slot_at), ' – ', time(s.until), ` (${s.slots})`]
         : time(s.slot_at)) },
-    { label: 'Work key', class: 'key', cell: (s) => workName(s.work_key) },
-    { label: 'Job', class: 'tight', cell: (s) => [jobName(s.job_id,
-        { short: true }), s.job_status ? [' ', badge(s.job_status)] : null] },
+    { label: 'Work key', class: 'key', cell: (s) => [workName(s.work_key),
+        s.job_id ? el('div', null, jobName(s.job_id, { short: true }), ' ',
+            badge(s.job_status)) : null] },
     { label: 'Began late by', class: 'number', cell: (s) =>
         (s.delay_seconds === null ? '–' : duration(s.delay_seconds)) },
-    { label: 'Processed', class: 'number', cell: (s) => s.processed ?? '–' },
-    { label: 'Failed', class: 'number', cell: (s) => s.failed ?? '–' },
-    { label: 'Last success', class: 'tight',
-        cell: (s) => ago(s.last_success) },
-    { label: 'Delivered', class: 'tight', cell: (s) => (s.delivered === null
-        ? '–' : s.delivered ? 'yes' : 'no') },
+    { label: 'Processed, failed', class: 'number', cell: (s) =>
+        (s.processed === null && s.failed === null ? '–'
+            : `${s.processed ?? 0}, ${s.failed ?? 0}`) },
+    { label: 'Last success', class: 'tight', cell: (s) => [
+        ago(s.last_success), s.delivered === null ? null
+            : el('div', { class: 'quiet' }, s.delivered
+                ? 'delivered' : 'not delivered')] },
     { label: 'Why', class: 'text', cell: (s) => s.reason ?? '' },
 ];
 
@@ -256,7 +257,7 @@ function oneDate(name, schedule, date, options) {
         try {
             const { body } = await get(apiPath('/v1/schedules', name,
                 `/slots/${enc(date)}/impact`), { signal: options.signal });
-            clear(impact, impactOf(body));
+            clear(impact, impactOf(body, false));
         } catch (e) {
             if (e.type === 'aborted') {
                 return;
