@@ -234,14 +234,17 @@
   const storage = keeper('localStorage');   // of all tabs
   const session = keeper('sessionStorage'); // of this one
 
-  function parse(text) {
+  function tried(text) {
     try {
-      const record = JSON.parse(text);
-      return record && typeof record.key === 'string' && record.view ? record
-        : null;
+      return JSON.parse(text) ?? {};
     } catch {
-      return null;
+      return {};
     }
+  }
+
+  function parse(text) {
+    const record = tried(text);
+    return typeof record.key === 'string' && record.view ? record : null;
   }
 
   // Intents that nobody asks for any more make no rubbish heap.
@@ -468,7 +471,10 @@
           headers: { Accept: 'application/json',
             'Interlock-Ticket': this.ticket, ...options.headers },
         });
-        const body = await response.json().catch(() => ({}));
+        const text = await response.text();
+        // (success that is not interlock's, as of a hotel's network that wants
+        // a login first, is no answer; a refusal needs no body)
+        const body = (response.ok ? JSON.parse(text) : tried(text)) ?? {};
         return { status: response.status, headers: response.headers, body };
       } catch {
         return null;
@@ -520,7 +526,7 @@
       const after = retryAfter(headers);
       const problem = String(body.type ?? '').replace(/^.*\//, '');
 
-      if (status >= 200 && status < 300) {
+      if (status >= 200 && status < 300 && body.decision) {
         this.tries = 0;
         // its own job, or the one that it joins
         const job = (body.decision === 'skipped' && body.active_job_id)
@@ -533,7 +539,7 @@
         }
       } else if (status === 429) {
         await this.later('busy', after, signal);
-      } else if (status >= 500 || status === 408
+      } else if (status < 300 || status >= 500 || status === 408
         || problem === 'request-in-progress')
       {
         await this.later('away', after, signal);
@@ -573,7 +579,7 @@
       }
       const { status, headers, body } = answer;
 
-      if (status === 200) {
+      if (status === 200 && body.status) {
         this.tries = 0;
         this.saw(body);
         if (unsettled(this.record)) {

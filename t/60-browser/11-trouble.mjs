@@ -195,6 +195,9 @@ await kind('narrow', { overlap: 'allow', max_queued: 1, lease_seconds: 5 });
   await p.keyboard.press('Space');
   await at(p).becomes('queued');
   is(await focused(), 'button', 'the focus stays while it waits');
+  like(await p.locator('main').ariaSnapshot(),
+    /- button "Make it" \[disabled\]\n *- status: Waiting to start\.$/m,
+    'as a screen reader has it: a button that waits, and a status');
   await axe(p, 'axe: while it waits');
   is(new URL(p.url()).pathname, '/t/keys.html', 'the form was not sent');
   const lease = await claim('press');

@@ -70,6 +70,52 @@ const pressAll = (tabs) => Promise.all(tabs.map((p) => p.evaluate(() =>
 }
 
 
+// --- the page is reloaded before its tabs have agreed on a key
+
+{
+  const p = await page();
+  await p.addInitScript(() => {
+    if (!sessionStorage.getItem('again')) {
+      sessionStorage.setItem('again', 'yes');
+      IDBFactory.prototype.open = () => ({});
+    }
+  });
+  await p.goto(put('early', button('press', await ticket('press', 'l:early'))));
+  await at(p).becomes('idle');
+  await at(p).press.click();
+  await at(p).becomes('sending');
+  is(await jobs('l:early'), 0, 'nothing is sent yet');
+  await p.reload();
+  await at(p).becomes('queued');
+  await counts('l:early', [1, 1], 'reloaded in the same instant');
+  await owner(await claim('press'), 'complete', {});
+  await at(p).becomes('done');
+  await p.context().close();
+}
+
+
+// --- somebody else answers: a network that wants a login first
+
+{
+  const p = await page();
+  await p.goto(put('hotel', button('press', await ticket('press', 'l:hotel'),
+    'quiet')));
+  await at(p).becomes('idle');
+  let n = 0;
+  await p.route('**/button/**', (route) => (n++ < 2
+    ? route.fulfill({ status: 200, contentType: 'text/html',
+      body: n === 1 ? '<p>Welcome!' : 'null' }) : route.continue()));
+  await at(p).press.click();
+  is(await at(p).becomes('away'), 'No answer just now. Goes on by itself.',
+    'that is no answer');
+  await at(p).becomes('queued');
+  await counts('l:hotel', [1, 1], 'after two such answers');
+  await owner(await claim('press'), 'complete', {});
+  await at(p).becomes('done');
+  await p.context().close();
+}
+
+
 // --- put aside and taken up again (the back button, as a rule)
 
 {
