@@ -7,6 +7,7 @@
 
 #include "body.h"
 #include "claim.h"
+#include "il_enc.h"
 #include "log.h"
 #include "park.h"
 #include "route.h"
@@ -147,6 +148,13 @@ il_claim_post(il_req_t *r)
         || il_body_int(r, &f[IL_F_WAIT], 0, IL_CLAIM_WAIT, &wait) != 0
         || il_claim_join(r, c) != 0)
     {
+        return;
+    }
+
+    /* it goes into the owner's token, which has none */
+
+    if (il_has_control(c->worker)) {
+        il_body_invalid(r, "worker", "has control characters");
         return;
     }
 

@@ -233,6 +233,9 @@ $res = call(POST => '/v1/jobs', { role => 'submit',
         '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' } });
 $job = $res->{json}{job_id};
 
+problem_is(call(POST => '/v1/leases', { role => 'worker',
+    body => { kinds => ['work'], worker => "a\tb" } }), 400, 'field-invalid',
+    'a worker whose name no owner token could have');
 $res = call(POST => '/v1/leases', { role => 'worker',
     body => { worker => 'w1', kinds => ['work'] } });
 is($res->{status}, 200, 'a claim');
