@@ -5,7 +5,7 @@
 
 import { get, query as toQuery } from './api.js';
 import { clear, el, unique } from './dom.js';
-import { onJob } from './live.js';
+import { awake, onJob } from './live.js';
 import { onQuery, pageSignal, query, setQuery } from './nav.js';
 import { problemBox } from './problem.js';
 
@@ -399,7 +399,7 @@ export function list(root, options) {
     async function look() {
         looking = null;
 
-        if (!newest || signal.aborted || document.hidden || query().cursor
+        if (!newest || signal.aborted || !awake() || query().cursor
             || top === null || !newer.hidden)
         {
             return;

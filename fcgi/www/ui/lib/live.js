@@ -16,10 +16,12 @@ const PATH = '/v1/events';
 const FIRST_PAUSE = 500;        /* ms */
 const LONGEST_PAUSE = 15_000;
 const SILENCE = 60_000;         /* without even a comment: it is dead */
+const SLEEP = 15 * 60_000;      /* without a hand: shorter than a session's */
 
 const listeners = new Set();
 const watchers = new Set();
 
+let touched = Date.now();
 let last = '';
 let running = null;             /* AbortController of the stream */
 let state = 'off';
@@ -35,7 +37,19 @@ function tell(now) {
 }
 
 
-/* onState(fn): fn("live" | "connecting" | "off"), now and on each change. */
+/*
+ * awake(): somebody is there: the tab is seen, and was touched not long ago.
+ * What asks again by itself asks this before: a session that nobody uses is
+ * to end, and a page that is left open must not keep it.
+ */
+export const awake = () => !document.hidden
+    && Date.now() - touched < SLEEP;
+
+
+/*
+ * onState(fn): fn("live" | "connecting" | "asleep" | "off"), now and on each
+ * change.
+ */
 export function onState(fn) {
     watchers.add(fn);
     fn(state);
@@ -66,7 +80,7 @@ export function onJob(fn, { signal = pageSignal() } = {}) {
 
 /* Opens or closes the stream as it is needed. */
 function turn() {
-    const wanted = listeners.size > 0 && !document.hidden
+    const wanted = listeners.size > 0 && awake()
         && navigator.onLine !== false;
 
     if (wanted && running === null) {
@@ -75,7 +89,7 @@ function turn() {
     } else if (!wanted && running !== null) {
         running.abort();
         running = null;
-        tell('off');
+        tell(awake() ? 'off' : 'asleep');
     }
 }
 
@@ -236,6 +250,26 @@ async function run(control) {
 }
 
 
-document.addEventListener('visibilitychange', turn);
+function touch() {
+    const slept = !awake();
+
+    touched = Date.now();
+    if (slept) {
+        turn();
+    }
+}
+
+for (const name of ['pointerdown', 'pointermove', 'keydown', 'wheel',
+    'touchstart'])
+{
+    addEventListener(name, touch, { passive: true, capture: true });
+}
+
+setInterval(turn, 30_000);
+
+document.addEventListener('visibilitychange', () => {
+    touch();
+    turn();
+});
 window.addEventListener('online', turn);
 window.addEventListener('offline', turn);

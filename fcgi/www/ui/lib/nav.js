@@ -84,6 +84,7 @@ export function setQuery(fields, { replace = false, state = {} } = {}) {
         history.pushState(state, '', path);
     }
 
+    asked = location.search;
     for (const fn of listeners) {
         fn(query());
     }
@@ -101,17 +102,25 @@ export function onQuery(fn) {
 
 
 let shown = location.pathname;
+let asked = location.search;
 
-/* here(): the path is shown now.  For app.js. */
+/* here(): this address is shown now.  For app.js. */
 export function here() {
     shown = location.pathname;
+    asked = location.search;
 }
 
 
 window.addEventListener('popstate', (event) => {
     const scroll = event.state?.scroll ?? 0;
+    const same = location.pathname === shown;
 
-    if (location.pathname === shown && listeners.size > 0) {
+    if (same && location.search === asked) {
+        return;                 /* a place in the page, as of the skip link */
+    }
+
+    if (same && listeners.size > 0) {
+        asked = location.search;
         for (const fn of listeners) {
             fn(query(), { scroll });
         }

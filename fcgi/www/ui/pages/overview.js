@@ -5,7 +5,7 @@ import { lines } from '../lib/chart.js';
 import { clear, el } from '../lib/dom.js';
 import { kinds as kindNames } from '../lib/kinds.js';
 import { row, table } from '../lib/list.js';
-import { onJob } from '../lib/live.js';
+import { awake, onJob } from '../lib/live.js';
 import { onQuery, query, setQuery } from '../lib/nav.js';
 import { guard, problemBox } from '../lib/problem.js';
 import { badge } from '../lib/state.js';
@@ -297,14 +297,14 @@ export async function page(root, { signal }) {
 
     const again = () => {
         soon = null;
-        if (!signal.aborted && !document.hidden) {
+        if (!signal.aborted && awake()) {
             look().catch(() => {});
         }
     };
 
     const timer = setInterval(again, AGAIN);
     const slow = setInterval(() => {
-        if (!document.hidden && !parts.charts.contains(
+        if (awake() && !parts.charts.contains(
             document.activeElement))
         {
             draw();
