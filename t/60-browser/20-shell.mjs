@@ -172,6 +172,10 @@ is(await p.evaluate(() => document.activeElement.pathname.split('/').pop()),
 await p.keyboard.press('Enter');
 await p.waitForURL('**/ui/jobs/*');
 
+await until(async () => await text(p, 'h1')
+  === `Job ${new URL(p.url()).pathname.slice(-8)}`, 'its page');
+ok(true, 'and Enter to its job');
+
 // --- stored JSON ------------------------------------------------------------
 
 await p.goto(`${given.url}/ui/jobs/${raw.job_id}`);
@@ -184,6 +188,11 @@ is(await p.locator('#page img, #page script').count(), 0,
 like(await text(p, 'section[aria-label=Asked]'),
   /<script>document\.title=2<\/script>/, 'and who asked, too');
 is(await p.title(), `Job ${raw.job_id.slice(-8)} · interlock`, 'nothing ran');
+await p.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+await p.click('.lead .copy');
+await p.waitForSelector('.lead .copy[data-done=yes]');
+is(await p.evaluate(() => navigator.clipboard.readText()), raw.job_id,
+  'a button copies an id');
 const at = await p.locator('section[aria-label=Asked] time').first();
 like(await at.getAttribute('title'), /UTC \(shown in Asia\/Seoul\)/,
   'UTC is said beside the viewer\'s time');

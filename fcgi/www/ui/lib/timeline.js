@@ -48,6 +48,22 @@ const ENDS = {
     revoke: 'was taken away', replace: 'was replaced',
 };
 
+const ACTIONS = {
+    job_cancel: 'asked the job to end', job_decide: 'decided about the job',
+    job_revoke: 'took the lease away', redrive: 'requeued the job',
+    work_rerun: 'had the work run again',
+    work_publish: 'chose the revision that stands',
+    effect_check: 'had the effect looked up',
+    effect_resolve: 'settled the effect',
+    gap_approve: 'approved the gap', gap_dismiss: 'dismissed the gap',
+    kind_pause: 'paused the kind', kind_resume: 'resumed the kind',
+    source_pause: 'paused the source', source_resume: 'resumed the source',
+    schedule_pause: 'paused the schedule',
+    schedule_resume: 'resumed the schedule',
+    inbox_assign: 'said who looks after it',
+    inbox_dismiss: 'took it off the inbox',
+};
+
 const WORDS = {
     request: (e) => ({
         tone: tone(e.decision),
@@ -92,8 +108,8 @@ const WORDS = {
 
     action: (e) => ({
         tone: 'run',
-        text: [`${e.requested_by ?? e.token_name ?? 'Somebody'}: `,
-            el('strong', null, words(e.action))],
+        text: [el('strong', null, e.requested_by ?? e.token_name
+            ?? 'Somebody'), ' ', ACTIONS[e.action] ?? words(e.action)],
     }),
 
     expired: () => ({ tone: 'bad', text: ['It waited too long'] }),
@@ -103,7 +119,7 @@ const WORDS = {
 const SAID = new Set(['at', 'what', 'decision', 'source', 'call', 'status',
     'attempt', 'fence', 'worker', 'revision', 'state', 'from', 'name', 'kind',
     'action', 'requested_by', 'attempt_id', 'seq', 'code', 'subject', 'try',
-    'answer', 'refusal', 'response_status', 'round']);
+    'answer', 'refusal', 'response_status', 'round', 'token_id']);
 
 /* these have a line of their own */
 const LONG = new Set(['error', 'detail', 'user_message', 'log_url',
@@ -117,10 +133,11 @@ const LABELS = {
     error: 'Error', user_message: 'Message to the user', log_url: 'Log',
     result_url: 'Result at', retry_at: 'Tried again at',
     provider_ref: 'Provider’s reference', effect_id: 'Effect',
-    token_name: 'Token', token_id: 'Token id',
+    token_name: 'Token', target: 'Of',
 };
 
 const SHORT = { short: true };
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 const VALUES = {
     job_id: (v) => jobName(v, SHORT),
@@ -136,6 +153,9 @@ const VALUES = {
     log_url: (v) => link(v),
     result_url: (v) => link(v),
     retry_at: (v) => time(v),
+    target: (v, e) => (!UUID.test(v) ? String(v)
+        : String(e.action).startsWith('effect') ? effectName(v, SHORT)
+            : jobName(v, SHORT)),
     retryable: (v) => (v ? 'yes' : 'no'),
     reason: (v, e) => (e.what === 'request' ? words(v) : String(v)),
 };
@@ -166,6 +186,10 @@ function details(e) {
             || value === '' || value === false && key === 'contradiction'
             || key === 'request_id' && value === e.job_id)
         {
+            continue;
+        }
+
+        if (key === 'said' && value === e.state) {
             continue;
         }
 

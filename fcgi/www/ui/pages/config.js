@@ -5,6 +5,7 @@ import { get } from '../lib/api.js';
 import { clear, el } from '../lib/dom.js';
 import { facts, plural, table } from '../lib/facts.js';
 import { name } from '../lib/id.js';
+import { awake } from '../lib/live.js';
 import { guard } from '../lib/problem.js';
 import { badge } from '../lib/state.js';
 import { ago, time } from '../lib/time.js';
@@ -121,7 +122,7 @@ export async function page(root, { session, signal }) {
     await guard(root, look, signal);
 
     const timer = setInterval(() => {
-        if (!document.hidden && !document.querySelector('dialog[open]')) {
+        if (awake() && !document.querySelector('dialog[open]')) {
             look().catch(() => {});
         }
     }, LOOK);

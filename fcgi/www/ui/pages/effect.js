@@ -7,7 +7,7 @@ import { facts, plural } from '../lib/facts.js';
 import { apiPath, copyButton, effectName, jobName, name, workName }
     from '../lib/id.js';
 import { row, table } from '../lib/list.js';
-import { onJob } from '../lib/live.js';
+import { awake, onJob } from '../lib/live.js';
 import { guard } from '../lib/problem.js';
 import { raw } from '../lib/raw.js';
 import { badge } from '../lib/state.js';
@@ -196,7 +196,7 @@ export async function page(root, { args, session, signal }) {
     });
 
     const timer = setInterval(() => {
-        if (!document.hidden && state !== 'confirmed' && state !== 'failed') {
+        if (awake() && state !== 'confirmed' && state !== 'failed') {
             look().catch(() => {});
         }
     }, LOOK);

@@ -5,6 +5,7 @@ import { el } from '../lib/dom.js';
 import { jobName, workName } from '../lib/id.js';
 import { kinds } from '../lib/kinds.js';
 import { list } from '../lib/list.js';
+import { awake } from '../lib/live.js';
 import { progress } from '../lib/progress.js';
 import { badge } from '../lib/state.js';
 import { ago, duration } from '../lib/time.js';
@@ -83,7 +84,7 @@ export function page(root, { session, signal }) {
 
     /* not under the hand of somebody who is about to press a button */
     const look = setInterval(() => {
-        if (!document.hidden && !document.querySelector('dialog[open]')
+        if (awake() && !document.querySelector('dialog[open]')
             && !root.contains(document.activeElement))
         {
             l.reload();
