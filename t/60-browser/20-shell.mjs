@@ -222,19 +222,51 @@ await until(async () => /3 of 10/.test(await text(list, 'tbody tr')),
 await until(async () => /3 of 10[^]*<i>three<\/i>[^]*copy/
   .test(await text(p, 'section[aria-label=Progress]')), 'and in the job');
 ok(true, 'both see how far it is');
+
+// a tab that nobody sees has no stream; when it is seen it goes on from there
+const see = (on, hidden) => on.evaluate((value) => {
+  Object.defineProperty(document, 'hidden',
+    { configurable: true, get: () => value });
+  document.dispatchEvent(new Event('visibilitychange'));
+}, hidden);
+await see(list, true);
+await until(async () => await list.locator('#live').textContent() === '',
+  'the end of its stream');
+const asked = [];
+list.on('request', (r) => asked.push([new URL(r.url()).pathname,
+  r.headers()['last-event-id']]));
 await fetch(`${given.url}/v1/lease/complete`, { method: 'POST',
   headers: { Authorization: `Bearer ${lease.owner_token}`,
     'Content-Type': 'application/json' },
   body: '{"result":{"rows":9007199254740993,"sum":1.10}}' });
+await until(async () => String(await badges()) === 'succeeded,running',
+  'the tab that is seen to say that it is done');
+await see(list, false);
 await until(async () => String(await badges()) === 'succeeded,succeeded',
-  'both tabs to say that it is done');
-ok(true, 'and that it is done');
+  'the other one to say so');
+ok(true, 'and that it is done, the hidden one once it is seen');
+is(asked.map(([path]) => path), ['/v1/events'], 'by its stream alone');
+ok(asked[0][1], 'which went on from where it was');
 like(await until(async () => {
   const results = await p.locator('section[aria-label=Result] pre.raw')
     .allTextContents();
   return results[0];
 }, 'the result'), /9007199254740993[^]*1\.10/, 'the result as stored');
 await list.close();
+
+// nobody touches it: it asks nothing more, so that its session may end
+// (a clock of its own is a whole profile's)
+const left = await page({ storageState: await p.context().storageState() });
+await left.clock.install();
+await left.goto(`${given.url}/ui/jobs?kind=tally`);
+await until(async () => await text(left, '#live') === 'Live', 'the stream');
+await left.clock.fastForward(16 * 60 * 1000);
+await until(async () => /^Asleep/.test(await text(left, '#live')), 'sleep');
+ok(true, 'a page that nobody touches falls asleep');
+await left.mouse.move(300, 300);
+await until(async () => await text(left, '#live') === 'Live', 'the stream');
+ok(true, 'and wakes by a hand');
+await left.close();
 
 // --- one work ---------------------------------------------------------------
 

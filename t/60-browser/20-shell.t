@@ -16,6 +16,7 @@ use Interlock::Test;
 
 my $i = Interlock::Test->instance;
 
-Interlock::Browser->run('20-shell.mjs', { instance => $i });
+Interlock::Browser->run('20-shell.mjs', { instance => $i,
+    timeout => 300 });
 
 done_testing();

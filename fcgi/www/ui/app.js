@@ -136,7 +136,7 @@ onState((state) => {
     $('live').dataset.state = state;
     $('live').textContent = {
         live: 'Live', connecting: 'Connecting …', off: '',
-        asleep: 'Asleep until you are back',
+        asleep: 'Asleep until you are back', offline: 'Offline',
     }[state];
 });
 

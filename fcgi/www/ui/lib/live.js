@@ -47,8 +47,8 @@ export const awake = () => !document.hidden
 
 
 /*
- * onState(fn): fn("live" | "connecting" | "asleep" | "off"), now and on each
- * change.
+ * onState(fn): fn("live" | "connecting" | "asleep" | "offline" | "off"), now
+ * and on each change.
  */
 export function onState(fn) {
     watchers.add(fn);
@@ -89,7 +89,9 @@ function turn() {
     } else if (!wanted && running !== null) {
         running.abort();
         running = null;
-        tell(awake() ? 'off' : 'asleep');
+        tell(document.hidden ? 'off'
+            : navigator.onLine === false ? 'offline'
+                : awake() ? 'off' : 'asleep');
     }
 }
 
