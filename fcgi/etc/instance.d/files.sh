@@ -69,7 +69,8 @@ random_text()
 
 random_digits()
 {
-    head -c $(($1 * 32 + 256)) /dev/urandom | tr -dc 0-9 | head -c "$1"
+    # (one byte in 26 is a digit: too few of them about never)
+    head -c $(($1 * 64 + 4096)) /dev/urandom | tr -dc 0-9 | head -c "$1"
 }
 
 # public_key NAME KIND: for providers that sign with a key of their own.  The
