@@ -134,6 +134,18 @@ $lease = claim($o, 'w');
 owner($o, 'complete', $lease);
 ok($s->job($far, 'succeeded'), 'to its end');
 
+# --- a database that goes away -----------------------------------------------
+
+my $lost = $i->sql(q{select count(pg_terminate_backend(pid))
+    from pg_stat_activity where application_name = 'interlockd events'});
+my $again = submit($c, 'w', 'again');
+ok($s->job($again, 'queued'), 'a lost connection to the database loses nothing');
+ok(!$s->ended, 'nor the stream');
+$i->expect_log(qr/interlockd events/);
+$c->request(POST => "/v1/jobs/$again/cancel", { token => $token{operator},
+    body => { requested_by => 'me', reason => 'enough' } });
+$s->job($again, 'canceled');
+
 # --- filters -----------------------------------------------------------------
 
 my $first = submit($c, 'w', 'k:1');

@@ -20,6 +20,16 @@ use Time::HiRes qw(sleep time);
 
 my $json = JSON::PP->new->utf8->canonical->allow_nonref;
 
+# What fields say where nothing is hostile, as in a picture for the manual.
+my %plain = (
+    by => 'Dana', reason => 'the figures came late', worker => 'sales-7',
+    payload => 'acme', idem => 'order-4711', note => 'page two of three',
+    step => 'pages', error => 'the CRM does not answer',
+    message => 'Your figures are late: the CRM does not answer.',
+    target => 'https://pay.test/charges', ref => 'ch_4711',
+    detail => 'timed out after 2 s', answer => 'paid', effect => 'charge',
+);
+
 sub new {
     my ($class, $i) = @_;
 
@@ -258,7 +268,7 @@ sub outcome {
 sub said {
     my ($self, $field) = @_;
 
-    return "some $field" unless $self->{hostile};
+    return $plain{$field} // "some $field" unless $self->{hostile};
     my $away = $self->{away} // 'http://192.0.2.1/';
     my @evil = (
         qq{<script>window.evil="$field"</script>$field},
@@ -442,7 +452,8 @@ sub every {
     }
 
     # slots of two dates: done, failed, not done; then their gaps
-    my @subjects = map { "$_ " . substr $self->said('subject')
+    my @subjects = $opt{plain} ? qw(acme birch cedar dahl)
+        : map { "$_ " . substr $self->said('subject')
         =~ s/[^ -~]//gr, 0, 60 } 1 .. 4;
     $self->put('/v1/schedules/e-slots', { cron => '0 3 * * *', zone => 'UTC',
         kind => 'e-slot', work_key => 'slot:{subject}:{date}', grace => 0,
