@@ -46,7 +46,7 @@ function all(root, session) {
         columns: [
             { label: 'Kind', class: 'key', head: true, cell: (k) => el('a', {
                 href: `/ui/kinds/${enc(k.name)}` }, k.name) },
-            { label: 'State', class: 'text', cell: (k) => (k.paused
+            { label: 'State', cell: (k) => (k.paused
                 ? [badge('paused'), el('div', { class: 'quiet' },
                     `${k.paused.requested_by}: ${k.paused.reason}`)]
                 : badge('ok', 'on')) },
@@ -57,9 +57,9 @@ function all(root, session) {
                 cell: (k) => duration(k.lease_seconds) },
             { label: 'Attempts', class: 'number',
                 cell: (k) => k.max_attempts },
-            { label: 'A lost job', class: 'text',
+            { label: 'A lost job', class: 'tight',
                 cell: (k) => LOST[k.on_lost] ?? k.on_lost },
-            { label: 'Limits', class: 'key', cell: (k) =>
+            { label: 'Limits', cell: (k) =>
                 (k.limits?.length > 0 ? k.limits.join(', ') : '–') },
             { label: '', class: 'decide', cell: (k) => kindAction(k,
                 { session, done: () => l.reload() }) },

@@ -44,16 +44,16 @@ export function page(root, { session }) {
         key: 'name',
         empty: 'There is no schedule. “interlock schedule put” makes one.',
         columns: [
-            { label: 'Schedule', class: 'key', head: true, cell: (s) =>
+            { label: 'Schedule', head: true, cell: (s) =>
                 el('a', { href: path(s.name) }, s.name) },
             { label: 'State', class: 'text', cell: state },
             { label: 'When', class: 'tight', cell: (s) => [
                 el('span', { class: 'code' }, s.cron),
                 el('div', { class: 'quiet' }, s.zone)] },
-            { label: 'Kind', class: 'tight', cell: (s) => el('a', {
-                href: `/ui/kinds/${encodeURIComponent(s.kind)}` }, s.kind) },
-            { label: 'Subjects', class: 'number',
-                cell: (s) => s.subject_count },
+            { label: 'Kind', class: 'tight', cell: (s) => [el('a', {
+                href: `/ui/kinds/${encodeURIComponent(s.kind)}` }, s.kind),
+            el('div', { class: 'quiet' },
+                plural(s.subject_count, 'subject'))] },
             { label: 'Next slot', class: 'tight', cell: (s) => (s.next_at
                 ? [time(s.next_at), el('div', { class: 'quiet' },
                     ago(s.next_at))] : '–') },
