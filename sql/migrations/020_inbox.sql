@@ -234,9 +234,10 @@ create index series_queue_minute on interlock.series_queue (minute)
     where minute is not null;
 
 -- What arrived lately, for next to nothing: rows come in the order of their
--- arrival.
+-- arrival.  Ranges are so large that autovacuum, which sums them up once a
+-- minute, is asked for few at a time (it takes 256, and logs each one more).
 create index requests_arrived on interlock.requests using brin (arrived_at)
-    with (pages_per_range = 32, autosummarize = on);
+    with (pages_per_range = 512, autosummarize = on);
 
 -- How many requests of a minute (of their arrival) got which decision;
 -- by the edge alone, or not.
