@@ -176,6 +176,15 @@ il_effect_list_done(il_read_t *read, il_db_result_t *res, il_problem_e p)
     if (rows > (size_t) l->limit) {
         rows = (size_t) l->limit;
         next = il_db_cell(res, rows - 1, il_db_column(res, "cursor"));
+
+    } else if (rows > 0
+               && il_db_cell(res, rows - 1,
+                             il_db_column(res, "doc")).data == NULL)
+    {
+        /* as far as a page looks */
+
+        rows--;
+        next = il_db_cell(res, rows, il_db_column(res, "cursor"));
     }
 
     il_req_header(d->r, "Vary", il_cstr("Accept"));

@@ -185,7 +185,9 @@ $$;
 -- time at which effects were begun, newest first.  What is null is not asked
 -- for; since is included, until is not.
 -- Locks: none.  Answers at most limit rows, each with the cursor from which
--- the next page goes on.  A cursor that is none gives no row.
+-- the next page goes on; a last one without a doc if the rows that a page
+-- looks at (05_list_scan.sql) were used up before.  A cursor that is none
+-- gives no row.
 create or replace function interlock.effects_list(
     p_tenant int, p_work_key text, p_state text, p_kind text,
     p_since timestamptz, p_until timestamptz, p_limit int, p_cursor text)
@@ -194,13 +196,17 @@ language plpgsql stable security definer
 set search_path = pg_catalog, interlock, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
+    v_span   int := interlock.list_span();
     v_since  timestamptz := coalesce(p_since, '-infinity');
     v_at     timestamptz := coalesce(p_until, 'infinity');
     v_id     uuid := '00000000-0000-0000-0000-000000000000';
     v_limit  int := greatest(0, least(p_limit, 1000));
+    v_n      int;
+    v_rest   text;
 begin
     if p_cursor is not null then
         if p_cursor !~ '^[0-9]{1,17}_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
@@ -214,35 +220,72 @@ begin
 
     if p_work_key is not null then
         return query
-        select interlock.effect_json(e)::text, interlock.effect_cursor(e)
-        from interlock.effects e
-        where e.tenant = p_tenant and e.work_key = p_work_key
-            and (e.created_at, e.id) < (v_at, v_id)
-            and e.created_at >= v_since
-            and (p_until is null or e.created_at < p_until)
-            and (p_state is null or e.state = p_state)
-            and (p_kind is null or e.kind = p_kind)
-        order by e.created_at desc, e.id desc limit v_limit;
+        select interlock.effect_json(s.e)::text, interlock.effect_cursor(s.e)
+        from (select e from interlock.effects e
+              where e.tenant = p_tenant and e.work_key = p_work_key
+                  and (e.created_at, e.id) < (v_at, v_id)
+                  and e.created_at >= v_since
+              order by e.created_at desc, e.id desc limit v_span) s
+        where (p_until is null or (s.e).created_at < p_until)
+            and (p_state is null or (s.e).state = p_state)
+            and (p_kind is null or (s.e).kind = p_kind)
+        limit v_limit;
+        get diagnostics v_n = row_count;
+        if v_n < v_limit then
+            select interlock.effect_cursor(e) into v_rest
+            from interlock.effects e
+            where e.tenant = p_tenant and e.work_key = p_work_key
+                and (e.created_at, e.id) < (v_at, v_id)
+                and e.created_at >= v_since
+            order by e.created_at desc, e.id desc
+            offset v_span - 1 limit 1;
+        end if;
     elsif p_state is not null then
         return query
-        select interlock.effect_json(e)::text, interlock.effect_cursor(e)
-        from interlock.effects e
-        where e.tenant = p_tenant and e.state = p_state
-            and (e.created_at, e.id) < (v_at, v_id)
-            and e.created_at >= v_since
-            and (p_until is null or e.created_at < p_until)
-            and (p_kind is null or e.kind = p_kind)
-        order by e.created_at desc, e.id desc limit v_limit;
+        select interlock.effect_json(s.e)::text, interlock.effect_cursor(s.e)
+        from (select e from interlock.effects e
+              where e.tenant = p_tenant and e.state = p_state
+                  and (e.created_at, e.id) < (v_at, v_id)
+                  and e.created_at >= v_since
+              order by e.created_at desc, e.id desc limit v_span) s
+        where (p_until is null or (s.e).created_at < p_until)
+            and (p_kind is null or (s.e).kind = p_kind)
+        limit v_limit;
+        get diagnostics v_n = row_count;
+        if v_n < v_limit then
+            select interlock.effect_cursor(e) into v_rest
+            from interlock.effects e
+            where e.tenant = p_tenant and e.state = p_state
+                and (e.created_at, e.id) < (v_at, v_id)
+                and e.created_at >= v_since
+            order by e.created_at desc, e.id desc
+            offset v_span - 1 limit 1;
+        end if;
     else
         return query
-        select interlock.effect_json(e)::text, interlock.effect_cursor(e)
-        from interlock.effects e
-        where e.tenant = p_tenant
-            and (e.created_at, e.id) < (v_at, v_id)
-            and e.created_at >= v_since
-            and (p_until is null or e.created_at < p_until)
-            and (p_kind is null or e.kind = p_kind)
-        order by e.created_at desc, e.id desc limit v_limit;
+        select interlock.effect_json(s.e)::text, interlock.effect_cursor(s.e)
+        from (select e from interlock.effects e
+              where e.tenant = p_tenant
+                  and (e.created_at, e.id) < (v_at, v_id)
+                  and e.created_at >= v_since
+              order by e.created_at desc, e.id desc limit v_span) s
+        where (p_until is null or (s.e).created_at < p_until)
+            and (p_kind is null or (s.e).kind = p_kind)
+        limit v_limit;
+        get diagnostics v_n = row_count;
+        if v_n < v_limit then
+            select interlock.effect_cursor(e) into v_rest
+            from interlock.effects e
+            where e.tenant = p_tenant
+                and (e.created_at, e.id) < (v_at, v_id)
+                and e.created_at >= v_since
+            order by e.created_at desc, e.id desc
+            offset v_span - 1 limit 1;
+        end if;
+    end if;
+
+    if v_rest is not null then
+        return query select null::text, v_rest;
     end if;
 end
 $$;

@@ -380,8 +380,13 @@ begin
         where h.tenant is not null;
 
     elsif d < 0.95 then
-        -- Somebody cancels, publishes by hand, or changes a limit: one call.
-        if random() < 0.6 then
+        -- Somebody cancels, takes a lease away, publishes by hand, or changes a
+        -- limit: one call.
+        if random() < 0.3 then
+            perform interlock.job_revoke(v_tenant, (
+                select x.job_id from interlock.leases x
+                order by random() limit 1), 'me', 'why', 1, 't');
+        elsif random() < 0.5 then
             perform interlock.job_cancel(v_tenant, (
                 select x.id from interlock.jobs x
                 where x.finished_at is null and x.created_at > now()

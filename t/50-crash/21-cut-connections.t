@@ -396,6 +396,26 @@ my @calls = (
                     'canceled' ]);
         } },
 
+    { name => 'revoke', app => 'interlockd read',
+        call => 'interlock.job_revoke', at => [qw(works leases actions)],
+        trigger => [qw(leases delete)],
+        given => sub { return lease('cut:' . ++$key) },
+        start => sub { return begin(api(operator => POST =>
+            "/v1/jobs/$_[0]{job_id}/revoke", { %who })) },
+        then => sub {
+            my ($l, $c) = @_;
+            my $res = $c->response(12);
+            my $late = ask(api($l->{owner_token}, POST =>
+                '/v1/lease/complete'));
+            return ([ 'answer', $res->{status}, 200 ],
+                [ 'status', ($res->{json} // {})->{status}, 'queued' ],
+                [ 'actions', one('select count(*) from interlock.actions '
+                    . "where target = '$l->{job_id}'"), 1 ],
+                [ 'attempts', one('select count(*) from interlock.attempts '
+                    . "where job_id = '$l->{job_id}'"), 1 ],
+                [ 'its owner is refused', $late->{status}, 409 ]);
+        } },
+
     { name => 'publish', app => 'interlockd read',
         call => 'interlock.work_publish', at => [qw(works actions)],
         trigger => [qw(works update)],

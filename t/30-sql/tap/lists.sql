@@ -356,6 +356,22 @@ select is(pg_temp.find('a:2', 'other') || pg_temp.find('i2', 'other')
     '', 'nothing of another tenant');
 
 
+-- Effects: a filter that no index knows is looked for so far, too.
+select t.begin('l2', 'e' || x, 'keys') from generate_series(1, 25) x;
+select results_eq(
+    $$select x.doc::json ->> 'name', x.cursor is not null
+      from interlock.effects_list(t.demo(), null, null, 'ask', null, null, 9,
+          null) x$$, $$values (null::text, true)$$,
+    'a page without one goes on');
+select results_eq(
+    $$select y.doc::json ->> 'name'
+      from interlock.effects_list(t.demo(), null, null, 'ask', null, null, 9,
+          null) x
+      cross join lateral interlock.effects_list(t.demo(), null, null, 'ask',
+          null, null, 9, x.cursor) y$$, $$values ('mail')$$,
+    'to the one that there is');
+
+
 -- Payloads.
 select is((select convert_from(payload, 'UTF8') || ' ' || content_type
     from interlock.job_payload(t.demo(), t.rid(366))),
