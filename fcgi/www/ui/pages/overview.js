@@ -178,6 +178,38 @@ function points(series, name) {
 }
 
 
+/* The decisions that most requests got, the others together: six lines can
+ * be told apart. */
+function bySum(series) {
+    const sums = {};
+
+    for (const point of series.points) {
+        for (const [name, n] of Object.entries(point)) {
+            if (name !== 'at' && name !== 'alone') {
+                sums[name] = (sums[name] ?? 0) + n;
+            }
+        }
+    }
+
+    const names = Object.keys(sums).sort((a, b) => sums[b] - sums[a]);
+    const rest = names.length > 5 ? names.splice(4) : [];
+    const out = names.map((name) => ({ name, points: points(series, name) }));
+
+    if (rest.length > 0) {
+        out.push({ name: 'others', points: series.points.map((p) => ({
+            at: Date.parse(p.at),
+            value: rest.reduce((n, name) => n + (p[name] ?? 0), 0),
+        })) });
+    }
+
+    if (series.points.length > 0) {
+        out.push({ name: 'by nginx alone', points: points(series, 'alone') });
+    }
+
+    return out;
+}
+
+
 async function charts(root, signal) {
     const { kind = '', hours = '6' } = query();
     const ask = (what) => get(`/v1/series${toQuery({ what, kind, hours })}`,
@@ -186,8 +218,6 @@ async function charts(root, signal) {
         ask('decisions')]);
     const q = queue.body;
     const d = decisions.body;
-    const names = [...new Set(d.points.flatMap((p) => Object.keys(p)))]
-        .filter((n) => n !== 'at');
     const hole = 3000 * q.step_seconds;
     const note = kind === '' ? 'All kinds.' : `Kind ${kind}.`;
     const empty = 'Nothing has been sampled yet: the first point comes '
@@ -203,8 +233,7 @@ async function charts(root, signal) {
                     ({ ...p, value: p.value / 60 })) }] }),
         lines({ title: 'Requests by decision', empty, hole,
             note: `${note} Sums of ${duration(d.step_seconds)}.`,
-            series: names.map((name) => ({ name: name === 'alone'
-                ? 'by nginx alone' : name, points: points(d, name) })) }));
+            series: bySum(d) }));
 }
 
 
