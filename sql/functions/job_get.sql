@@ -1,7 +1,8 @@
 -- job_get(tenants, jobs): who: interlockd, job look-ups and waits.
 -- Locks: none.  Answers one row for each job that exists in that tenant:
 -- final is true once the status cannot change any more; doc is the JSON
--- object of the API, with the job's last attempts that ended (job_attempts).
+-- object of the API, with the job's last attempts that ended (job_attempts)
+-- and the one that runs (lease_doc).
 -- progress and step of a running job are its lease's.
 create or replace function interlock.job_get(p_tenant int[], p_job uuid[])
 returns table (ord int, status text, final boolean, doc text)
@@ -16,10 +17,13 @@ as $$
 begin
     return query
     select u.ord::int, (j.j).status, (j.j).finished_at is not null,
-        rtrim(interlock.job_doc(j.j, l.progress, l.step), '}')
+        rtrim(interlock.job_doc(j.j, (l.l).progress, (l.l).step), '}')
         || ', "attempts" : ' || coalesce(
             case when (j.j).started_at is not null
                 then interlock.job_attempts(u.tenant, u.job)::text end, '[]')
+        || ', "lease" : ' || coalesce(
+            case when (l.l).attempt_id is not null
+                then interlock.lease_doc(l.l)::text end, 'null')
         || '}'
     from unnest(p_tenant, p_job) with ordinality as u (tenant, job, ord)
     cross join lateral (
@@ -27,7 +31,7 @@ begin
         where x.tenant = u.tenant and x.id = u.job
         limit 1) j
     left join lateral (
-        select x.progress, x.step from interlock.leases x
+        select x as l from interlock.leases x
         where x.tenant = u.tenant and x.job_id = u.job
         limit 1) l on true
     order by u.ord;

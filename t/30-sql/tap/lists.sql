@@ -250,6 +250,12 @@ select results_eq(
       cross join lateral (select x.doc::json as d) y$$,
     $$values ('l4', '2', '1', 'half', '1', '1', true, 'false')$$,
     'what is known of one');
+select is((select doc::jsonb -> 'lease' from interlock.job_get(
+        array[t.demo()], array[t.rid(4)])),
+    (select doc::jsonb from interlock.leases_list(t.demo(), null, 'l4', 9,
+        null)), 'as its job shows it');
+select is((select doc::jsonb ->> 'lease' from interlock.job_get(
+    array[t.demo()], array[t.rid(201)])), null, 'none of one that has ended');
 select is((select count(*)::int from interlock.leases_list(
     interlock.tenant_create('other'), null, null, 9, null)), 0,
     'none of another tenant');

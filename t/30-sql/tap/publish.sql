@@ -170,8 +170,8 @@ select results_eq($$select l.doc::jsonb, g.doc::jsonb is null
     from interlock.jobs_list(t.demo(), 'list', 'running', null, null, null, 1,
         null) l
     left join interlock.job_get(array[t.demo()], array[t.rid(1001)]) g on false$$,
-    $$select doc::jsonb - 'attempts', true from interlock.job_get(array[t.demo()],
-        array[t.rid(1001)])$$, 'the object of job_get, without its attempts');
+    $$select doc::jsonb - '{attempts,lease}'::text[], true from interlock.job_get(array[t.demo()],
+        array[t.rid(1001)])$$, 'the object of job_get, without its attempts and its lease');
 
 select is_empty('select * from t.violations', 'nothing is violated');
 select * from finish();

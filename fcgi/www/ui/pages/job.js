@@ -58,6 +58,8 @@ function stands(job) {
     return facts(
         ['Status', el('span', null, badge(job.status),
             job.cancel_requested ? ' asked to end' : null)],
+        job.lease ? ['Run by', [job.lease.worker,
+            `, attempt ${job.lease.attempt}, fence ${job.lease.fence}`]] : null,
         waits ? ['Waits for', [job.waits_for, job.retry_at
             ? [', ', ago(job.retry_at)] : null]] : null,
         job.paused ? ['Paused', [badge('paused', 'its kind is paused'), ' ',
