@@ -240,7 +240,11 @@ my $before = rss();
 my @many = map { stream('') } 1 .. 300;
 wait_streams(300);
 my $each = (rss() - $before) / 300;
-cmp_ok($each, '<', 16, sprintf 'an idle stream costs %.1f KB', $each);
+SKIP: {
+    skip 'a sanitizer needs memory of its own', 1
+        if ($ENV{INTERLOCKD} // $i->build) =~ /san\b/;
+    cmp_ok($each, '<', 16, sprintf 'an idle stream costs %.1f KB', $each);
+}
 my $full = stream('');
 is($full->status, 503, 'no more than events_max');
 ok($full->headers->{'retry-after'}, 'and when to try again');
