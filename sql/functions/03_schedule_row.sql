@@ -51,6 +51,16 @@ language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
 as $$
 begin
+    if interlock.day_offset(v.zone, p_date - v.date_offset) is not null then
+        return array(
+            select x.at
+            from unnest(interlock.cron_day(v.masks, v.zone,
+                p_date - v.date_offset, v.gap, v.fold)) x (at)
+            where (v.start_at is null or x.at >= v.start_at)
+                and (v.end_at is null or x.at < v.end_at)
+            order by x.at);
+    end if;
+
     -- A slot in a gap of the clock may be called the day after.
     return coalesce((
         select array_agg(distinct x.at order by x.at)
@@ -60,6 +70,35 @@ begin
         where interlock.slot_date(v, x.at) = p_date
             and (v.start_at is null or x.at >= v.start_at)
             and (v.end_at is null or x.at < v.end_at)), '{}');
+end
+$$;
+
+-- date_first(v, date): the first slot of a business date, or null; without a
+-- look at the others on a day on which no clock moves.
+create or replace function interlock.date_first(
+    v interlock.schedule_versions, p_date date)
+returns timestamptz
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+declare
+    v_day    date := p_date - v.date_offset;
+    v_off    interval := interlock.day_offset(v.zone, v_day);
+    v_start  timestamptz := (v_day::timestamp at time zone 'UTC') - v_off;
+    v_at     timestamptz;
+begin
+    if v_off is null then
+        return (interlock.date_slots(v, p_date))[1];
+    elsif not interlock.cron_on(v.masks, v_day) then
+        return null;
+    end if;
+
+    v_at := interlock.cron_next(v.masks, v.zone,
+        greatest(v_start, v.start_at) - interval '1 microsecond', v.gap,
+        v.fold);
+
+    return case when v_at < v_start + interval '24 hours'
+        and (v.end_at is null or v_at < v.end_at) then v_at end;
 end
 $$;
 
@@ -241,6 +280,8 @@ revoke all on function interlock.schedule_next(interlock.schedule_versions,
     timestamptz) from public;
 revoke all on function interlock.slot_date(interlock.schedule_versions,
     timestamptz) from public;
+revoke all on function interlock.date_first(interlock.schedule_versions,
+    date) from public;
 revoke all on function interlock.date_slots(interlock.schedule_versions,
     date) from public;
 revoke all on function interlock.slot_fill(interlock.schedule_versions, date,

@@ -17,11 +17,11 @@ set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
-    v_slots  timestamptz[] := interlock.date_slots(v, p_date);
+    v_slots  timestamptz[];
 begin
-    if not interlock.slots_timed(v) then
-        v_slots := array[v_slots[1]];
-    end if;
+    v_slots := case when interlock.slots_timed(v)
+        then interlock.date_slots(v, p_date)
+        else array[interlock.date_first(v, p_date)] end;
     if p_max is not null then
         v_slots := v_slots[:1 + p_max
             / greatest(1, interlock.subjects_count(v, p_subjects))];

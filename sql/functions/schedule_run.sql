@@ -470,7 +470,7 @@ begin
         when strpos(v.work_key, '{slot}') > 0 then true
         when strpos(v.work_key, '{date}') = 0 then false
         when interlock.slots_timed(v) then null
-        else interlock.slot_alone(v, (interlock.date_slots(v, p_date))[1])
+        else interlock.slot_alone(v, interlock.date_first(v, p_date))
         end;
 end
 $$;

@@ -224,6 +224,41 @@ select is(pg_temp.twice(:'seen', 501) || ' ' || pg_temp.twice(:'seen', 502)
     || ' ' || pg_temp.twice(:'seen', 501), '1 impact-changed 1',
     'the second is refused, the same call is not');
 
+-- The slots of a date, and the first of them, are found by shorter ways where
+-- no clock moves: the same as by looking at each time of two days.
+create temp table zones as
+select 'z' || z.n || 'c' || c.n as name, z.zone, c.cron, c.more
+from unnest(array['UTC', 'America/Sao_Paulo', 'Africa/Cairo',
+        'Australia/Lord_Howe', 'Europe/Berlin', 'Pacific/Kiritimati'])
+    with ordinality z (zone, n)
+cross join (values (1, '*/45 * * * *', ''), (2, '30 0,23 * * 0,1', ''),
+        (3, '59 23 29 2 *', ''), (4, '0 0,2 * * *',
+            ',"start":"2018-03-09T23:30:00Z","end":"2018-11-04T02:59:00Z"'))
+    c (n, cron, more);
+select count(t.schedule(z.name, format('{"cron":"%s","zone":"%s",
+    "kind":"free","work_key":"%s:{subject}:{date}","subjects":["a"]%s}',
+    z.cron, z.zone, z.name, z.more))) from zones z;
+select is_empty($$
+    select v.name, d.day, interlock.date_slots(v, d.day), x.slots
+    from interlock.schedule_versions v
+    join zones z on z.name = v.name
+    cross join (select date '2016-02-28' + n as day
+                from generate_series(0, 2) n
+                union all
+                select date '2018-02-10' + n
+                from generate_series(0, 270) n) d
+    cross join lateral (
+        select coalesce(array_agg(distinct i.at order by i.at), '{}') as slots
+        from generate_series(-1, 1) n
+        cross join unnest(interlock.cron_day(v.masks, v.zone, d.day + n,
+            v.gap, v.fold)) i (at)
+        where (i.at at time zone v.zone)::date = d.day
+            and (v.start_at is null or i.at >= v.start_at)
+            and (v.end_at is null or i.at < v.end_at)) x
+    where interlock.date_slots(v, d.day) <> x.slots
+        or interlock.date_first(v, d.day) is distinct from x.slots[1]
+    limit 5$$, 'the slots of a date, and its first, in each zone');
+
 select is_empty('select * from t.violations', 'all is accounted for');
 
 select * from finish();
