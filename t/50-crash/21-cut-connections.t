@@ -53,14 +53,19 @@ sub failed {
 
 my %who = (requested_by => 'me', reason => 'why');
 
+# What needs a judgement of its own is ended one by one, and reads its policy.
 sub end_of {
     my ($verb, $status, %body) = @_;
 
+    my $kind = delete $body{kind};
+    my $plain = $verb eq 'complete' && !$kind;
+
     return (
         app => 'interlockd finish', call => 'interlock.finish',
-        at => [qw(works leases jobs attempts kind_versions)],
+        at => [qw(works leases jobs attempts),
+            $plain ? 'results' : 'kind_versions'],
         trigger => [qw(leases delete)],
-        given => sub { return lease('cut:' . ++$key) },
+        given => sub { return lease('cut:' . ++$key, $kind) },
         start => sub { return begin(api($_[0]{owner_token}, POST =>
             "/v1/lease/$verb", \%body)) },
         then => sub {
@@ -265,6 +270,8 @@ my @calls = (
     { name => 'progress', renewal(progress => { step => 'half',
         progress => { done => 1 } }) },
     { name => 'complete', end_of(complete => 'succeeded', result => 7) },
+    { name => 'complete in a group', end_of(complete => 'succeeded',
+        result => 7, kind => 'cutlimit') },
     { name => 'fail', end_of(fail => 'queued', error => 'x',
         retry_after => 300) },
     { name => 'fail for good', end_of(fail => 'failed', error => 'x',
