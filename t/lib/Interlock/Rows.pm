@@ -229,7 +229,7 @@ sub submit {
 
 sub claim {
     my ($self, $kind) = @_;
-    my $end = time + 15;
+    my $end = time + 60;
     while (time < $end) {
         my $res = $self->call('worker', 'POST', '/v1/leases', {
             worker => substr($self->said('worker') =~ s/[\x00-\x1f\x7f]//gr,
@@ -467,7 +467,7 @@ sub every {
     $self->{i}->wait_for(sub {
         $gaps = $self->call('operator', 'GET', '/v1/gaps')->{items};
         @$gaps >= 2;
-    }, 20, 'gaps');
+    }, 60, 'gaps');
     $self->act("/v1/gaps/$gaps->[0]{gap_id}/dismiss");
 
     # what stands still
@@ -477,7 +477,7 @@ sub every {
     $self->{i}->wait_for(sub {
         $self->call('operator', 'GET', "/v1/jobs/$j{expired}")->{status}
             eq 'expired';
-    }, 20, 'the expiry');
+    }, 60, 'the expiry');
 
     return { jobs => \%j, works => \@w, effects => \%e,
         schedule => 'e-slots', kind => 'e-pay' };
