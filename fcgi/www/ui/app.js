@@ -8,6 +8,7 @@ import { clear, el } from './lib/dom.js';
 import { onState } from './lib/live.js';
 import { go, here, query, route, turn } from './lib/nav.js';
 import { problemBox } from './lib/problem.js';
+import { plain } from './lib/shown.js';
 import { time } from './lib/time.js';
 
 /*
@@ -163,8 +164,8 @@ function find() {
 
 
 function head(title) {
-    $('title').textContent = title;
-    document.title = `${title} · interlock`;
+    clear($('title'), title);
+    document.title = `${plain(title)} · interlock`;
 }
 
 

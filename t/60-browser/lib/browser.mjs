@@ -143,14 +143,17 @@ export function complained(re) {
   return before - complaints.length;
 }
 
-// violations(page): what axe-core finds serious or critical, in words
-export async function violations(on) {
+// violations(page, rules): what axe-core finds serious or critical, in words;
+// of these rules alone, if there are any, whatever it takes them for
+export async function violations(on, rules = null) {
   // (a script that is evaluated is not the page's, so its CSP stays as it is)
   await on.evaluate(axeSource);
-  const result = await on.evaluate(() => window.axe.run(document,
-    { resultTypes: ['violations'] }));
+  const result = await on.evaluate((only) => window.axe.run(document,
+    { resultTypes: ['violations'], ...(only ? { runOnly: only } : {}) }),
+  rules);
   return result.violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .filter(({ impact }) => rules || impact === 'serious'
+      || impact === 'critical')
     .map(({ id, help, nodes }) => `${id}: ${help}: `
       + nodes.slice(0, 4).map((node) => node.target.join(' ')).join(', '));
 }

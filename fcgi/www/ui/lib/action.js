@@ -10,6 +10,7 @@
 import { call, Problem } from './api.js';
 import { clear, el, link, unique } from './dom.js';
 import { stringify } from './json.js';
+import { escaped, plain } from './shown.js';
 
 const ROLES = {
     auditor: 'Your token\'s role is auditor: it sees everything and changes'
@@ -56,7 +57,7 @@ export function curl(method, path, body) {
 
     if (body !== undefined && body !== null) {
         parts[1] += ' -H \'Content-Type: application/json\' \\';
-        parts.push(`    --data-binary ${sh(stringify(body))} \\`);
+        parts.push(`    --data-binary ${sh(escaped(stringify(body)))} \\`);
     } else {
         parts[1] += ' \\';
     }
@@ -265,7 +266,7 @@ class Dialog {
             state === 'sending' || state === 'looking' ? 'true' : 'false');
         this.go.disabled = state !== 'ready' || this.blocked !== null;
         this.go.textContent = state === 'sending' ? 'Under way …'
-            : this.spec.label;
+            : plain(this.spec.label);
         this.cancel.disabled = state === 'sending';
         this.shell();
     }
@@ -330,6 +331,7 @@ class Dialog {
         const changed = this.fields.find(({ input }) => input === e.target);
 
         this.tell(null);
+        e.target.setCustomValidity?.('');
 
         if (changed?.field.affects) {
             if (this.spec.ask) {
@@ -389,6 +391,18 @@ class Dialog {
         this.become('ready');
     }
 
+    /* Blanks are no reason, and nobody's name. */
+    given() {
+        for (const { field, input } of this.fields) {
+            if (field.required && input.type !== 'number') {
+                input.setCustomValidity(input.value !== ''
+                    && input.value.trim() === '' ? 'Blanks do not do.' : '');
+            }
+        }
+
+        return this.form.reportValidity();
+    }
+
     ownValid() {
         return this.fields.slice(0, -2).every(({ input }) =>
             input.reportValidity());
@@ -397,7 +411,7 @@ class Dialog {
     /* Sent at most once: the state is left before anything waits. */
     async send() {
         if (this.state !== 'ready' || this.blocked !== null
-            || !this.form.reportValidity())
+            || !this.given())
         {
             return;
         }

@@ -58,7 +58,7 @@ function ticks(from, to, most) {
 
 /* The figures below a chart, made only when somebody opens them. */
 function figures(caption, head, rows) {
-    const box = el('div', { class: 'scroll', tabIndex: 0, role: 'region',
+    const box = el('div', { class: 'scroll', tabIndex: 0, role: 'group',
         'aria-label': caption });
 
     return el('details', { class: 'figures', ontoggle: (e) => {
@@ -347,7 +347,7 @@ export function calendar(spec) {
             : el('span', { title: name }, inside));
     };
 
-    const box = el('div', { class: 'scroll', tabIndex: 0, role: 'region',
+    const box = el('div', { class: 'scroll', tabIndex: 0, role: 'group',
         'aria-label': spec.title },
     el('table', { class: 'calendar' },
         el('caption', { class: 'sr-only' }, spec.title),

@@ -4,6 +4,8 @@
  * address to an element.
  */
 
+import { parts, plain } from './shown.js';
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 /* set as properties: what the user did is not in the attribute */
@@ -12,6 +14,10 @@ const PROPERTIES = new Set(['value', 'checked', 'disabled', 'hidden',
 
 const ADDRESSES = new Set(['href', 'src', 'action', 'formaction',
     'xlink:href']);
+
+/* these are read or heard as text */
+const TEXTS = new Set(['title', 'aria-label', 'aria-description', 'alt',
+    'placeholder']);
 
 
 /*
@@ -80,7 +86,41 @@ function set(node, name, value) {
         return;
     }
 
-    node.setAttribute(name, value === true ? '' : String(value));
+    node.setAttribute(name, value === true ? ''
+        : TEXTS.has(name) ? plain(value) : String(value));
+}
+
+
+/*
+ * A text into a node: unseen characters are shown as what they are, and words
+ * from right to left move nothing beside them.  Not in a field, whose text is
+ * to be sent on; where no element may be, without the isolation.
+ */
+function say(node, text) {
+    if (node.localName === 'textarea') {
+        node.append(text);
+        return;
+    }
+
+    if (node.namespaceURI === SVG || node.localName === 'option') {
+        node.append(plain(text));
+        return;
+    }
+
+    for (const [sort, part] of parts(text,
+        node.closest('.code, code, pre') !== null))
+    {
+        if (sort === '') {
+            node.append(part);
+            continue;
+        }
+        const inside = document.createElement(sort === 'odd' ? 'span' : 'bdi');
+        if (sort === 'odd') {
+            inside.className = 'odd';
+        }
+        inside.append(part);
+        node.append(inside);
+    }
 }
 
 
@@ -94,7 +134,11 @@ function put(node, children) {
         if (Array.isArray(child)) {
             put(node, child);
         } else {
-            node.append(child instanceof Node ? child : String(child));
+            if (child instanceof Node) {
+                node.append(child);
+            } else {
+                say(node, String(child));
+            }
         }
     }
 }
@@ -115,7 +159,8 @@ function make(node, props, children) {
  * el(tag, props, ...children): an HTML element.  props: attributes by name;
  * class a string or a list; data an object (data-*); on… functions; null,
  * undefined and false leave one out.  Children: nodes, lists of children,
- * anything else as text; null, undefined, true and false are nothing.
+ * anything else as text, as shown.js has it; null, undefined, true and false
+ * are nothing.
  */
 export function el(tag, props, ...children) {
     return make(document.createElement(tag), props, children);

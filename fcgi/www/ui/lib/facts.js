@@ -4,6 +4,7 @@
  */
 
 import { el } from './dom.js';
+import { head } from './list.js';
 
 const number = new Intl.NumberFormat();
 
@@ -33,16 +34,16 @@ export function points(...items) {
 
 
 /* table(caption, head, rows, empty): a table of texts and nodes. */
-export function table(caption, head, rows, empty = 'None.') {
+export function table(caption, heads, rows, empty = 'None.') {
     if (rows.length === 0) {
         return el('p', { class: 'quiet' }, empty);
     }
 
-    return el('div', { class: 'scroll', tabIndex: 0, role: 'region',
+    return el('div', { class: 'scroll', tabIndex: 0, role: 'group',
         'aria-label': caption }, el('table', {},
         el('caption', { class: 'sr-only' }, caption),
-        el('thead', {}, el('tr', {}, head.map((h) =>
-            el('th', { scope: 'col' }, h)))),
+        el('thead', {}, el('tr', {}, heads.map((h) =>
+            el('th', { scope: 'col' }, head(h))))),
         el('tbody', {}, rows.map((r) => el('tr', {}, r.map((c) =>
             el('td', {}, c ?? '–')))))));
 }

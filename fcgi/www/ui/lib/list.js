@@ -144,8 +144,31 @@ function filterForm(filters, apply) {
 
 
 /*
- * table(columns, caption): {node, body}: an empty table with its heads, in a
- * box that scrolls sideways by itself.
+ * tableBox(table): a box, named by the table's caption, that scrolls sideways by itself; who has only
+ * a keyboard comes to it when there is something to be scrolled.
+ */
+export function tableBox(node) {
+    const box = el('div', { class: 'table-box', tabIndex: -1, role: 'group',
+        'aria-label': node.caption.textContent }, node);
+    const watch = new ResizeObserver(() => {
+        box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1;
+    });
+
+    watch.observe(box);
+    watch.observe(node);
+
+    return box;
+}
+
+
+/* head(label): of a column; one without a label is heard all the same. */
+export const head = (label) => (label === ''
+    ? el('span', { class: 'unseen' }, 'What can be done') : label);
+
+
+/*
+ * table(columns, caption): {node, body}: an empty table with its heads, for a
+ * tableBox.
  */
 export function table(columns, caption) {
     const body = el('tbody', { role: 'rowgroup' });
@@ -154,7 +177,7 @@ export function table(columns, caption) {
         el('thead', { role: 'rowgroup' },
             el('tr', { role: 'row' }, columns.map((c) =>
                 el('th', { scope: 'col', role: 'columnheader',
-                    class: c.class }, c.label)))),
+                    class: c.class }, head(c.label))))),
         body);
 
     return { node, body };
@@ -246,8 +269,8 @@ export function list(root, options) {
     const newer = el('button', { type: 'button', class: 'newer',
         hidden: true, onclick: () => reload({ first: true }) },
     'There are newer rows. Show them');
-    const pager = el('nav', { class: 'pager', 'aria-label': 'Pages' });
-    const box = el('div', { class: 'table-box', tabIndex: -1 }, grid.node);
+    const pager = el('nav', { class: 'pager', 'aria-label': 'Pages of the list' });
+    const box = tableBox(grid.node);
     const place = el('div', { class: 'list-place' });
     const names = new Set(filters.map((f) => f.name));
 

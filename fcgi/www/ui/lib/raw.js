@@ -14,7 +14,7 @@ const SHOWN = 256 * 1024;       /* bytes; more is for a file */
  * else as it is.
  */
 export function raw(text, label) {
-    return el('pre', { class: 'raw', tabIndex: 0, role: 'region',
+    return el('pre', { class: 'raw', tabIndex: 0, role: 'group',
         'aria-label': label }, format(text));
 }
 

@@ -95,7 +95,7 @@ export async function page(root, { session, signal }) {
             ['Looked at', time(new Date())]));
         clear(parts.database, database(c.database));
         clear(parts.edges, edges(c.edges ?? {}, hour));
-        clear(parts.keys, table('Signing keys', ['Key id', ''],
+        clear(parts.keys, table('Signing keys', ['Key id', 'Use'],
             c.keys.map((k) => [name(k.kid, { what: 'key id' }), k.signs
                 ? badge('ok', 'signs new tokens') : 'still valid'])));
         clear(parts.settings, table('Settings', ['Name', 'Value'],

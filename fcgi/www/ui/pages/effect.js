@@ -6,7 +6,7 @@ import { clear, el } from '../lib/dom.js';
 import { facts, plural } from '../lib/facts.js';
 import { apiPath, copyButton, effectName, jobName, name, workName }
     from '../lib/id.js';
-import { row, table } from '../lib/list.js';
+import { row, table, tableBox } from '../lib/list.js';
 import { awake, onJob } from '../lib/live.js';
 import { guard } from '../lib/problem.js';
 import { raw } from '../lib/raw.js';
@@ -67,7 +67,7 @@ function grid(columns, rows, caption, none) {
     const t = table(columns, caption);
     clear(t.body, rows.map((r) => row(columns, r)));
 
-    return el('div', { class: 'table-box' }, t.node);
+    return tableBox(t.node);
 }
 
 

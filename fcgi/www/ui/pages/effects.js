@@ -4,7 +4,7 @@ import { get } from '../lib/api.js';
 import { clear, el } from '../lib/dom.js';
 import { plural } from '../lib/facts.js';
 import { effectName, jobName, workName } from '../lib/id.js';
-import { list, row, table } from '../lib/list.js';
+import { list, row, table, tableBox } from '../lib/list.js';
 import { onJob } from '../lib/live.js';
 import { problemBox } from '../lib/problem.js';
 import { badge } from '../lib/state.js';
@@ -64,7 +64,7 @@ async function unsettled(box, signal) {
         + `${more ? ' and more' : ''} it is not known whether `
         + `${all.length === 1 ? 'it' : 'they'} happened. Nothing of their work `
         + 'that could repeat one runs until it is settled.'),
-    el('div', { class: 'table-box' }, grid.node),
+    tableBox(grid.node),
     more ? el('p', null, el('a', { href: '/ui/effects?state=needs_human' },
         'All that need a person'), ' · ',
     el('a', { href: '/ui/effects?state=unknown' }, 'all that are unknown'))

@@ -7,7 +7,7 @@ import { facts } from '../lib/facts.js';
 import { apiPath, jobName, workName, workPath, copyButton }
     from '../lib/id.js';
 import { textOf } from '../lib/json.js';
-import { row, table } from '../lib/list.js';
+import { row, table, tableBox } from '../lib/list.js';
 import { onJob } from '../lib/live.js';
 import { guard, problemBox } from '../lib/problem.js';
 import { progress } from '../lib/progress.js';
@@ -48,7 +48,7 @@ function attempts(job) {
     const grid = table(ATTEMPTS, 'Attempts that ended, the last ten');
     clear(grid.body, all.map((a) => row(ATTEMPTS, a)));
 
-    return el('div', { class: 'table-box' }, grid.node);
+    return tableBox(grid.node);
 }
 
 

@@ -7,7 +7,7 @@ import { clear, el, unique } from '../lib/dom.js';
 import { enc, facts, plural } from '../lib/facts.js';
 import { apiPath, jobName } from '../lib/id.js';
 import { parse } from '../lib/json.js';
-import { list } from '../lib/list.js';
+import { list, tableBox } from '../lib/list.js';
 import { guard, problemBox } from '../lib/problem.js';
 import { raw } from '../lib/raw.js';
 import { badge } from '../lib/state.js';
@@ -91,9 +91,9 @@ function advice(a) {
             : `Of ${plural(a.samples, 'attempt')} that ended within ${
                 duration(a.window_seconds)}; ${plural(a.lost, 'time')} a lease `
                 + 'was lost.'),
-        el('div', { class: 'table-box' }, el('table', null,
+        tableBox(el('table', null,
             el('caption', { class: 'unseen' }, 'What was measured'),
-            el('thead', null, el('tr', null, el('th', { scope: 'col' }, ''),
+            el('thead', null, el('tr', null, el('th', { scope: 'col' }, 'Time'),
                 ['median', '90 %', '95 %', '99 %', 'longest'].map((h) =>
                     el('th', { scope: 'col', class: 'number' }, h)))),
             el('tbody', null,

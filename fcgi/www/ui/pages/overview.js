@@ -4,7 +4,7 @@ import { get, query as toQuery } from '../lib/api.js';
 import { lines } from '../lib/chart.js';
 import { clear, el } from '../lib/dom.js';
 import { kinds as kindNames } from '../lib/kinds.js';
-import { row, table } from '../lib/list.js';
+import { row, table, tableBox } from '../lib/list.js';
 import { awake, onJob } from '../lib/live.js';
 import { onQuery, query, setQuery } from '../lib/nav.js';
 import { guard, problemBox } from '../lib/problem.js';
@@ -136,7 +136,7 @@ function kinds(doc) {
     clear(grid.body, some.map((k) => row(KINDS, k)));
 
     return [
-        some.length > 0 ? el('div', { class: 'table-box' }, grid.node) : null,
+        some.length > 0 ? tableBox(grid.node) : null,
         idle.length > 0 ? el('p', { class: 'quiet idle' },
             some.length > 0 ? 'Nothing of ' : 'Nothing waits or runs: ',
             idle.map((k, i) => [i > 0 ? ', ' : '', el('a', {

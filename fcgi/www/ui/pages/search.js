@@ -3,7 +3,7 @@
 import { get, query as toQuery } from '../lib/api.js';
 import { clear, el } from '../lib/dom.js';
 import { copyButton, effectPath, jobPath, workPath } from '../lib/id.js';
-import { row, table } from '../lib/list.js';
+import { row, table, tableBox } from '../lib/list.js';
 
 export const title = ({ query }) =>
     (query.q ? `Search: ${query.q}` : 'Search');
@@ -79,5 +79,5 @@ export async function page(root, { query, signal }) {
 
     const grid = table(COLUMNS, `What is found for ${q}`);
     clear(grid.body, items.map((i) => row(COLUMNS, i)));
-    clear(found, el('div', { class: 'table-box' }, grid.node));
+    clear(found, tableBox(grid.node));
 }

@@ -6,7 +6,7 @@ import { clear, el, link } from '../lib/dom.js';
 import { facts } from '../lib/facts.js';
 import { apiPath, copyButton, effectName, jobName } from '../lib/id.js';
 import { textOf } from '../lib/json.js';
-import { row, table } from '../lib/list.js';
+import { row, table, tableBox } from '../lib/list.js';
 import { onJob } from '../lib/live.js';
 import { onQuery, query, setQuery } from '../lib/nav.js';
 import { guard } from '../lib/problem.js';
@@ -52,7 +52,7 @@ function jobs(work) {
     const grid = table(JOBS, 'Jobs of this work that have not ended');
     clear(grid.body, all.map((j) => row(JOBS, j)));
 
-    return el('div', { class: 'table-box' }, grid.node);
+    return tableBox(grid.node);
 }
 
 
