@@ -17,7 +17,7 @@
 
 #define IL_EVENTS_POLL     1000     /* ms between two polls of a tenant without
                                        a hint */
-#define IL_EVENTS_ALIVE    20000    /* tokens are looked at so often */
+#define IL_EVENTS_ALIVE    4000     /* tokens are looked at so often */
 #define IL_EVENTS_RETRY    50       /* full sockets are tried so often */
 #define IL_EVENTS_AWAY     500      /* and so is a lost database */
 
@@ -32,6 +32,7 @@ typedef struct {
     il_stream_t      *coming;       /* under lock */
     size_t            n;            /* under lock; read without it */
     int               gone;         /* under lock: some peer is */
+    int               look;         /* under lock: some session has ended */
     int               stop;         /* under lock */
     int               hinted;       /* atomic */
     int               draining;     /* atomic */
@@ -60,6 +61,20 @@ il_events_hint(void)
     }
 
     (void) pthread_mutex_lock(&il_events.lock);
+    (void) pthread_cond_signal(&il_events.wake);
+    (void) pthread_mutex_unlock(&il_events.lock);
+}
+
+
+void
+il_events_look(void)
+{
+    if (__atomic_load_n(&il_events.n, __ATOMIC_RELAXED) == 0) {
+        return;
+    }
+
+    (void) pthread_mutex_lock(&il_events.lock);
+    il_events.look = 1;
     (void) pthread_cond_signal(&il_events.wake);
     (void) pthread_mutex_unlock(&il_events.lock);
 }
@@ -407,13 +422,7 @@ il_events_database(int64_t now)
         return -1;
     }
 
-    for (f = il_events.feeds; f != NULL; f = f->next) {
-        if ((il_feed_due(f) <= now && il_feed_poll(f, &il_events.link) != 0)
-            || il_feed_serve(f, &il_events.link) != 0)
-        {
-            return -1;
-        }
-    }
+    /* before anything is told to whom it is no business of any more */
 
     if (now >= il_events.alive) {
         if (il_events_tokens(&il_events.link) != 0) {
@@ -421,6 +430,14 @@ il_events_database(int64_t now)
         }
 
         il_events.alive = now + IL_EVENTS_ALIVE;
+    }
+
+    for (f = il_events.feeds; f != NULL; f = f->next) {
+        if ((il_feed_due(f) <= now && il_feed_poll(f, &il_events.link) != 0)
+            || il_feed_serve(f, &il_events.link) != 0)
+        {
+            return -1;
+        }
     }
 
     return 0;
@@ -514,6 +531,7 @@ il_events_sleep(int64_t until, int noticed, il_stream_t **coming)
     (void) pthread_mutex_lock(&il_events.lock);
 
     while (!il_events.stop && il_events.coming == NULL && !il_events.gone
+           && !il_events.look
            && !(il_events.feeds != NULL && il_events_draining())
            && (noticed
                || !__atomic_load_n(&il_events.hinted, __ATOMIC_RELAXED)))
@@ -539,6 +557,11 @@ il_events_sleep(int64_t until, int noticed, il_stream_t **coming)
         for (s = *coming; s != NULL; s = s->next) {
             il_events_gone(s, NULL);
         }
+    }
+
+    if (il_events.look) {
+        il_events.look = 0;
+        il_events.alive = 0;
     }
 
     stop = il_events.stop;

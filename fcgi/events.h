@@ -29,6 +29,11 @@ void il_events_stop(void);
  * there is no stream. */
 void il_events_hint(void);
 
+/* A session has ended in this process: streams of sessions or tokens that are
+ * no longer good get nothing more from the next round on, instead of within
+ * four seconds.  Any thread. */
+void il_events_look(void);
+
 /* Event thread: the peer of a watched connection is gone; nothing happens if
  * it is no stream's. */
 void il_events_hangup(il_conn_t *conn);

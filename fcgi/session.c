@@ -5,6 +5,7 @@
 #include <sodium.h>
 
 #include "auth_cache.h"
+#include "events.h"
 #include "il_enc.h"
 #include "il_hash.h"
 #include "origin.h"
@@ -135,6 +136,7 @@ void
 il_session_over(const uint8_t digest[32])
 {
     il_cache_over(&il_sessions, digest, IL_SESSION_OVER);
+    il_events_look();
 }
 
 

@@ -86,8 +86,12 @@ my ($q, $q2) = map { Interlock::Events->open($i, '', { port => $port,
     headers => { Cookie => $here->{cookie} } }) } 1, 2;
 is($q->status, 200, 'a stream by a session');
 $q2->close;
+my $q3 = Interlock::Events->open($i, '', { headers =>
+    { Cookie => $here->{cookie} } });
+is($q3->status, 200, 'and one at the interlockd of the logout');
 $i->http(POST => '/ui/logout', { headers => $here });
 my $revoked = time;
+ok($q3->wait_end(2), 'which ends at once');
 
 # --- what is seen ------------------------------------------------------------
 
@@ -287,11 +291,11 @@ wait_streams(0);
 
 # --- the end of a token ------------------------------------------------------
 
-my $left = 45 - (time - $revoked);
-ok($r->wait_end($left < 1 ? 1 : $left), 'a stream ends within a minute when '
+my $left = 8 - (time - $revoked);
+ok($r->wait_end($left < 1 ? 1 : $left), 'a stream ends within seconds when '
     . 'its token is revoked');
-$left = 45 - (time - $revoked);
-ok($q->wait_end($left < 1 ? 1 : $left), 'or when its session is over');
+$left = 8 - (time - $revoked);
+ok($q->wait_end($left < 1 ? 1 : $left), 'or its session over, elsewhere');
 is($p->wait_end(0.1), undef, 'and no other one');
 
 # --- heartbeats, and the end -------------------------------------------------
