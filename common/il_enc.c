@@ -229,6 +229,69 @@ il_utf8_valid(il_str_t s)
 }
 
 
+/* The code point of a well-formed sequence of n bytes. */
+
+static uint32_t
+il_utf8_point(const uint8_t *p, size_t n)
+{
+    size_t    i;
+    uint32_t  c;
+
+    c = n == 1 ? p[0] : p[0] & (0x7fu >> n);
+
+    for (i = 1; i < n; i++) {
+        c = c << 6 | (p[i] & 0x3fu);
+    }
+
+    return c;
+}
+
+
+static int
+il_point_is_blank(uint32_t c)
+{
+    size_t  i;
+
+    static const struct {
+        uint32_t  from;
+        uint32_t  to;
+    } blank[] = {
+        { 0x0000, 0x0020 }, { 0x007f, 0x00a0 }, { 0x00ad, 0x00ad },
+        { 0x034f, 0x034f }, { 0x061c, 0x061c }, { 0x115f, 0x1160 },
+        { 0x1680, 0x1680 }, { 0x17b4, 0x17b5 }, { 0x180b, 0x180f },
+        { 0x2000, 0x200f }, { 0x2028, 0x202f }, { 0x205f, 0x206f },
+        { 0x2800, 0x2800 }, { 0x3000, 0x3000 }, { 0x3164, 0x3164 },
+        { 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff }, { 0xffa0, 0xffa0 }
+    };
+
+    for (i = 0; i < sizeof(blank) / sizeof(blank[0]); i++) {
+        if (c >= blank[i].from && c <= blank[i].to) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+int
+il_is_blank(il_str_t s)
+{
+    size_t          i, n;
+    const uint8_t  *p = (const uint8_t *) s.data;
+
+    for (i = 0; i < s.len; i += n) {
+        n = il_utf8_step(p + i, s.len - i);
+
+        if (n == 0 || !il_point_is_blank(il_utf8_point(p + i, n))) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
 int
 il_has_control(il_str_t s)
 {

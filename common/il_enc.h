@@ -45,6 +45,10 @@ size_t il_utf8_step(const uint8_t *p, size_t n);
  * U+10FFFF).  NUL bytes are well-formed; callers that refuse them say so. */
 int il_utf8_valid(il_str_t s);
 
+/* 1 if there is nothing in s that one can see: white space, control and
+ * format characters, fillers (the same as is_blank() in SQL), or no byte. */
+int il_is_blank(il_str_t s);
+
 /* 1 if s has a control character (0x00-0x1f, 0x7f). */
 int il_has_control(il_str_t s);
 

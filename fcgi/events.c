@@ -15,11 +15,11 @@
 #include "metrics.h"
 
 
-#define IL_EVENTS_POLL     1000     /* ms between two polls of a tenant without
-                                       a hint */
 #define IL_EVENTS_ALIVE    4000     /* tokens are looked at so often */
 #define IL_EVENTS_RETRY    50       /* full sockets are tried so often */
 #define IL_EVENTS_AWAY     500      /* and so is a lost database */
+#define IL_EVENTS_SPARE    64       /* may come beyond events_max, to be dealt
+                                       with by the thread */
 
 
 typedef struct {
@@ -134,7 +134,8 @@ il_events_join(il_stream_t *s)
     (void) pthread_mutex_lock(&il_events.lock);
 
     if (il_events.started && !il_events.stop && !il_loop_draining()
-        && il_events.n < (size_t) il_events.conf->events_max)
+        && il_events.n
+           < (size_t) il_events.conf->events_max + IL_EVENTS_SPARE)
     {
         rc = 0;
         __atomic_store_n(&il_events.n, il_events.n + 1, __ATOMIC_RELAXED);
@@ -196,6 +197,31 @@ il_events_feed(int32_t tenant)
 }
 
 
+/* The feed of a tenant without streams is gone. */
+
+static void
+il_events_drop(il_feed_t *f)
+{
+    if (f->n > 0) {
+        return;
+    }
+
+    if (f->prev != NULL) {
+        f->prev->next = f->next;
+
+    } else {
+        il_events.feeds = f->next;
+    }
+
+    if (f->next != NULL) {
+        f->next->prev = f->prev;
+    }
+
+    free(f->cursor);
+    free(f);
+}
+
+
 static void
 il_events_unlink(il_stream_t *s)
 {
@@ -216,23 +242,8 @@ il_events_unlink(il_stream_t *s)
         s->next->prev = s->prev;
     }
 
-    if (--f->n > 0) {
-        return;
-    }
-
-    if (f->prev != NULL) {
-        f->prev->next = f->next;
-
-    } else {
-        il_events.feeds = f->next;
-    }
-
-    if (f->next != NULL) {
-        f->next->prev = f->prev;
-    }
-
-    free(f->cursor);
-    free(f);
+    f->n--;
+    il_events_drop(f);
 }
 
 
@@ -276,6 +287,36 @@ il_events_end(il_stream_t *s)
 }
 
 
+/* All places are taken: one of the tenant that has most of them makes room for
+ * a tenant that has fewer, so that nobody keeps everybody else out.  0; or -1:
+ * it is this tenant that has them. */
+
+static int
+il_events_make_room(const il_feed_t *newcomer)
+{
+    il_feed_t  *f, *most;
+
+    most = NULL;
+
+    for (f = il_events.feeds; f != NULL; f = f->next) {
+        if (f != newcomer && (most == NULL || f->n > most->n)) {
+            most = f;
+        }
+    }
+
+    if (most == NULL || most->n <= newcomer->n + 1) {
+        return -1;
+    }
+
+    /* the newest: who has watched for long goes on */
+
+    most->streams->ended = "full";
+    il_events_end(most->streams);
+
+    return 0;
+}
+
+
 /* Those that have come are their feeds' now. */
 
 static void
@@ -293,6 +334,16 @@ il_events_adopt(il_stream_t *s)
         if (f == NULL) {
             s->ended = "memory";
             il_events_end(s);
+            continue;
+        }
+
+        if (__atomic_load_n(&il_events.n, __ATOMIC_RELAXED)
+            > (size_t) il_events.conf->events_max
+            && il_events_make_room(f) != 0)
+        {
+            s->ended = "full";
+            il_events_end(s);
+            il_events_drop(f);
             continue;
         }
 
@@ -366,21 +417,6 @@ il_events_gone(il_stream_t *s, void *arg)
 
 
 /* -------------------------------------------------------------- the thread */
-
-
-static int64_t
-il_feed_due(const il_feed_t *f)
-{
-    if (f->cursor == NULL || f->more) {
-        return 0;
-    }
-
-    if (f->hinted) {
-        return f->polled + f->pace;
-    }
-
-    return f->polled + (f->pace > IL_EVENTS_POLL ? f->pace : IL_EVENTS_POLL);
-}
 
 
 /* Passes a hint on to the feeds.  While none of them is due it stays, and

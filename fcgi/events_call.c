@@ -127,6 +127,21 @@ il_events_ask(il_link_t *link, const il_feed_t *f, const il_stream_t *one,
 }
 
 
+int64_t
+il_feed_due(const il_feed_t *f)
+{
+    if (f->cursor == NULL || f->more) {
+        return 0;
+    }
+
+    if (f->hinted) {
+        return f->polled + f->pace;
+    }
+
+    return f->polled + (f->pace > IL_EVENTS_POLL ? f->pace : IL_EVENTS_POLL);
+}
+
+
 int
 il_feed_poll(il_feed_t *f, il_link_t *link)
 {

@@ -16,6 +16,7 @@
 
 #define IL_EVENTS_BEAT  15000       /* ms without anything written */
 #define IL_EVENTS_PACE  100         /* ms between two polls of a tenant */
+#define IL_EVENTS_POLL  1000        /* and without a hint */
 
 
 typedef struct il_stream_s  il_stream_t;
@@ -99,6 +100,9 @@ int il_events_draining(void);
 
 
 /* events_call.c; each: 0, or -1: the database said nothing. */
+
+/* When a feed is to be polled: ms, as il_now_ms() counts. */
+int64_t il_feed_due(const il_feed_t *f);
 
 /* A feed goes on, and with it all that stand where it stood. */
 int il_feed_poll(il_feed_t *f, il_link_t *link) IL_MUST_CHECK;

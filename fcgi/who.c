@@ -2,6 +2,7 @@
  * who.c: who asks, and why.
  */
 
+#include "il_enc.h"
 #include "who.h"
 
 
@@ -14,6 +15,16 @@ il_who_read(il_req_t *r, il_who_t *who, il_field_t *in, size_t n, int empty)
         || il_body_string(r, &in[0], IL_WHO_MAX, &who->requested_by) != 0
         || il_body_string(r, &in[1], IL_WHO_MAX, &who->reason) != 0)
     {
+        return -1;
+    }
+
+    if (who->requested_by.len > 0 && il_is_blank(who->requested_by)) {
+        il_body_invalid(r, "requested_by", "is blank");
+        return -1;
+    }
+
+    if (who->reason.len > 0 && il_is_blank(who->reason)) {
+        il_body_invalid(r, "reason", "is blank");
         return -1;
     }
 

@@ -26,7 +26,8 @@ typedef struct {
     { .name = "reason", .types = IL_T_STRING }
 
 /* Reads the body, whose first two fields are IL_WHO_FIELDS, and gives the
- * call its id; with `empty` no body counts as {}.  0; or -1, and then a
+ * call its id; with `empty` no body counts as {}.  A name or a reason in which
+ * there is nothing to see is refused.  0; or -1, and then a
  * problem was answered and r is gone. */
 int il_who_read(il_req_t *r, il_who_t *who, il_field_t *in, size_t n,
     int empty) IL_MUST_CHECK;

@@ -460,6 +460,44 @@ json_escaping(void **state)
 }
 
 
+static void
+nothing_to_see(void **state)
+{
+    size_t    i;
+    il_str_t  s;
+
+    static const struct {
+        il_str_t  in;
+        int       want;
+    } rows[] = {
+        { il_string(""), 1 },
+        { il_string(" \t\r\n\v\f\0\x7f"), 1 },
+        { il_string("\xc2\xa0"), 1 },                  /* U+00A0 */
+        { il_string("\xc2\xad\xcd\x8f\xd8\x9c"), 1 },  /* AD 34F 61C */
+        { il_string("\xe1\x85\x9f\xe1\x9a\x80"), 1 },  /* 115F 1680 */
+        { il_string("\xe2\x80\x8b\xe2\x80\xae"), 1 },  /* 200B 202E */
+        { il_string("\xe2\xa0\x80\xe3\x80\x80"), 1 },  /* 2800 3000 */
+        { il_string("\xef\xb8\x8f\xef\xbb\xbf"), 1 },  /* FE0F FEFF */
+        { il_string("."), 0 },
+        { il_string("  x"), 0 },
+        { il_string("\xc2\xa1"), 0 },                  /* U+00A1 */
+        { il_string("\xe2\x80\x90"), 0 },              /* U+2010 */
+        { il_string("\xef\xb8\x90"), 0 },              /* U+FE10 */
+        { il_string("\xf0\x9f\x98\x80"), 0 },
+        { il_string(" \xff"), 0 },
+        { il_string("\xe2\x80"), 0 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < il_rows(rows); i++) {
+        s = il_exact(rows[i].in);
+        assert_int_equal(il_is_blank(s), rows[i].want);
+        il_drop(s);
+    }
+}
+
+
 int
 main(void)
 {
@@ -476,6 +514,7 @@ main(void)
         cmocka_unit_test(utf8_refused),
         cmocka_unit_test(controls),
         cmocka_unit_test(json_escaping),
+        cmocka_unit_test(nothing_to_see),
     };
 
     return il_unit_run(tests);

@@ -514,5 +514,36 @@ is($i->psql('select count(*) from interlock.requests'), $before,
 is($i->psql('select count(*), sum(fence) from interlock.works'), $works,
     'no work, no fence');
 
+# --- who and why, in which there is nothing to see ---------------------------
+
+# refused before anybody looks whether the thing is there
+my $nil = '00000000-0000-7000-8000-000000000000';
+$before = $i->psql('select count(*) from interlock.actions');
+for my $path ("/v1/jobs/$nil/cancel", "/v1/jobs/$nil/decide",
+    "/v1/jobs/$nil/revoke", '/v1/works/a/rerun', '/v1/works/a/publish',
+    '/v1/kinds/full/pause', '/v1/kinds/full/resume', '/v1/sources/api/pause',
+    '/v1/schedules/daily-sales-9am/pause', "/v1/effects/$nil/resolve",
+    "/v1/gaps/$nil/dismiss", "/v1/inbox/job.$nil/assign")
+{
+    for my $blank ('   ', "\n", "\x{a0}", "\x{200b}\x{202e}") {
+        my %ok = (requested_by => 'me', reason => 'why');
+        my @bad = map {
+            my $r = call(POST => $path, { role => 'operator', body => {
+                %ok, $_ => $blank,
+                $path =~ /decide/ ? (action => 'fail') : (),
+                $path =~ /resolve/ ? (outcome => 'happened') : (),
+                $path =~ /publish/ ? (revision => 1) : (),
+                $path =~ /rerun/ ? (impact_id => $nil) : (),
+                $path =~ /assign/ ? (assignee => 'you') : () } });
+            $r->{status} == 400 && $r->{body} =~ /\Q$_\E/ ? ()
+                : "$_: $r->{status} $r->{body}"
+        } sort keys %ok;
+        is("@bad", '', sprintf '%s: a name and a reason of %vd', $path,
+            $blank);
+    }
+}
+is($i->psql('select count(*) from interlock.actions'), $before,
+    'and nothing was done');
+
 $i->check_sql;
 done_testing();
