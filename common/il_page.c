@@ -14,12 +14,12 @@
 
 #define IL_PAGE_STYLE                                                         \
     "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:36rem;ma"            \
-    "rgin:3rem auto;padding:0 1rem;color-scheme:light dark}button"            \
-    "{font:inherit;padding:.4rem 1rem}"
+    "rgin:3rem auto;padding:0 1rem;color-scheme:light dark;overfl"            \
+    "ow-wrap:anywhere}button{font:inherit;padding:.4rem 1rem}"
 
 const char  il_page_csp[] =
-    "default-src 'none'; "
-    "style-src 'sha256-7uo0O/0YvHaSZKiaR+HB/YiRPc0HFBNiq0oXPK1SLEI='; "
+    "default-src 'none'; img-src data:; "
+    "style-src 'sha256-fqfgeAUPFpShEujQE02hudqi/kVHEz48RxaQAbyBsQw='; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 
@@ -50,6 +50,55 @@ il_page_text(il_out_t *o, il_str_t s)
             il_out_put(o, il_str(&c, 1));
         }
     }
+}
+
+
+/* The character at the start of s, if it is one that turns around what stands
+ * beside it: U+202A to U+202E, U+2066 to U+2069 (in UTF-8); else 0. */
+
+static unsigned
+il_page_turns(il_str_t s)
+{
+    unsigned char  last;
+
+    if (s.len < 3 || (unsigned char) s.data[0] != 0xe2) {
+        return 0;
+    }
+
+    last = (unsigned char) s.data[2];
+
+    switch ((unsigned char) s.data[1]) {
+    case 0x80: return last >= 0xaa && last <= 0xae ? 0x2000u + last - 0x80 : 0;
+    case 0x81: return last >= 0xa6 && last <= 0xa9 ? 0x2040u + last - 0x80 : 0;
+    default:   return 0;
+    }
+}
+
+
+/* Somebody else's words, with what turns them around shown as "<U+202E>". */
+
+static void
+il_page_words(il_out_t *o, il_str_t s)
+{
+    char      code[16];
+    size_t    i, from;
+    unsigned  c;
+
+    from = 0;
+
+    for (i = 0; i < s.len; i++) {
+        c = il_page_turns(il_str(s.data + i, s.len - i));
+
+        if (c != 0) {
+            il_page_text(o, il_str(s.data + from, i - from));
+            (void) snprintf(code, sizeof(code), "&lt;U+%04X&gt;", c);
+            il_out_text(o, code);
+            i += 2;
+            from = i + 1;
+        }
+    }
+
+    il_page_text(o, il_str(s.data + from, s.len - from));
 }
 
 
@@ -89,12 +138,18 @@ il_page_build(char *out, size_t cap, const il_page_t *p)
 
     il_out_text(&o, "<!DOCTYPE html>\n<html lang=\"en\">\n"
                 "<meta charset=\"utf-8\">\n"
-                "<meta name=\"viewport\" content=\"width=device-width\">\n");
+                "<meta name=\"viewport\" content=\"width=device-width\">\n"
+                "<link rel=\"icon\" href=\"data:,\">\n");
     il_page_element(&o, "<title>", p->title, "</title>\n");
     il_out_text(&o, "<style>" IL_PAGE_STYLE "</style>\n<main>\n");
     il_page_element(&o, "<h1>", p->title, "</h1>\n");
     il_page_element(&o, "<p role=\"status\">", p->text, "</p>\n");
-    il_page_element(&o, "<p>", p->note, "</p>\n");
+
+    if (p->note.len != 0) {
+        il_out_text(&o, "<p dir=\"auto\">");
+        il_page_words(&o, p->note);
+        il_out_text(&o, "</p>\n");
+    }
 
     if (il_href_safe(p->link)) {
         il_page_element(&o, "<p><a href=\"", p->link,

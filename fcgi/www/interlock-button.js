@@ -133,6 +133,11 @@
     }
   }
 
+  // Somebody else's words: what turns around those beside them is shown.
+  const straight = (text) => String(text).replace(/\s+/g, ' ').trim()
+    .replace(/[\u202a-\u202e\u2066-\u2069]/g, (c) =>
+      `\u27e8U+${c.charCodeAt(0).toString(16).toUpperCase()}\u27e9`);
+
   // So many looks at once a page, the others in turn.
   const looks = { free: LOOKS, queue: [] };
 
@@ -552,7 +557,7 @@
       } else if (status === 403) {
         this.end('denied');
       } else {
-        this.end('error', { message: String(body.title ?? status) });
+        this.end('error', { message: String(body.title ?? '') });
       }
     }
 
@@ -662,7 +667,7 @@
 
   const STYLE = `
     :host { display: inline-flex; flex-wrap: wrap; gap: .5em;
-      align-items: center; font: inherit; }
+      align-items: center; font: inherit; max-width: 100%; }
     :host([hidden]), [hidden] { display: none; }
     button { font: inherit; cursor: pointer;
       padding: var(--interlock-button-padding, .4em 1em);
@@ -672,6 +677,7 @@
       border-radius: var(--interlock-button-radius, .3em); }
     button[aria-disabled=true] { cursor: default;
       opacity: var(--interlock-button-waiting-opacity, .75); }
+    [part=status] { min-width: 0; overflow-wrap: anywhere; }
     progress { width: var(--interlock-button-progress-width, 8em); }
     #heard { position: absolute; width: 1px; height: 1px; overflow: hidden;
       clip-path: inset(50%); white-space: nowrap; }
@@ -814,10 +820,19 @@
       this.#intent = null;
     }
 
-    #text(name, values = {}) {
-      const text = this.getAttribute(`text-${name}`) ?? TEXTS[name] ?? '';
-      return text.replace(/\{(\w+)\}/g, (all, key) => values[key] ?? '')
-        .replace(/\s+/g, ' ').trim();
+    #text(name) {
+      return this.getAttribute(`text-${name}`) ?? TEXTS[name] ?? '';
+    }
+
+    // say(node, text, values): each value that there is in a <bdi>, so that
+    // words from right to left move nothing beside them
+    #say(node, text, values) {
+      const value = (name) => straight(values[name] ?? '');
+      node.replaceChildren(...text.replace(/\s*\{(\w+)\}/g, (all, name) =>
+        (value(name) === '' ? '' : all)).replace(/\s+/g, ' ').trim()
+        .split(/\{(\w+)\}/).map((part, i) => (i % 2 === 0 ? part
+          : Object.assign(document.createElement('bdi'),
+            { textContent: value(part) }))));
     }
 
     // "in 30 seconds", "at 10:42" in the page's language
@@ -843,8 +858,8 @@
       const total = Number(view.total);
       const done = Number(view.done);
       const moves = state === 'running' && total > 0 && done >= 0;
-      const words = this.#text(moves ? 'progress' : state, { ...view,
-        when: view.retry && this.#when(view.retry) });
+      const words = this.#text(moves ? 'progress' : state);
+      const values = { ...view, when: view.retry && this.#when(view.retry) };
 
       const label = this.getAttribute('label')
         || this.querySelector('button, [type=submit]')?.textContent.trim()
@@ -859,7 +874,7 @@
         progress.value = Math.min(done, total);
         progress.setAttribute('aria-label', label);
       }
-      status.textContent = words;
+      this.#say(status, words, values);
       link.hidden = !view.url;
       if (view.url) {
         link.href = view.url;
@@ -870,7 +885,7 @@
 
       if (state !== this.#heard.state || now() - this.#heard.at > 20e3) {
         this.#heard = { state, at: now() };
-        heard.textContent = words;
+        this.#say(heard, words, values);
       }
       this.#tell(state, view);
     }

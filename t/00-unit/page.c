@@ -418,13 +418,24 @@ pages(void **state)
     assert_int_equal(il_page_build(out, n - 1, &p), 0);
     assert_int_equal(il_page_build(out, n, &p), n);
 
+    /* what turns words around is shown, within the room for it */
+
+    memset(&p, 0, sizeof(p));
+    p.note = il_lit("a\xe2\x80\xae<b\xe2\x81\xa9\xe2\x80\xaa\xe2\x80\x8f\xe2\x80");
+    n = il_page_build(out, cap, &p);
+    assert_in_range(n, 1, il_page_cap(&p));
+    out[n] = '\0';
+    assert_non_null(strstr(out, "<p dir=\"auto\">a&lt;U+202E&gt;&lt;b"
+                           "&lt;U+2069&gt;&lt;U+202A&gt;\xe2\x80\x8f\xe2\x80"
+                           "</p>"));
+
     /* nothing but http and https is linked to, and nothing is posted */
 
     p.link = il_lit("javascript:alert(1)");
     p.action = il_lit("");
     n = il_page_build(out, cap, &p);
     out[n] = '\0';
-    assert_null(strstr(out, "href"));
+    assert_null(strstr(out, "<a href"));
     assert_null(strstr(out, "<form"));
     assert_null(strstr(out, "ticket"));
 

@@ -34,8 +34,9 @@ const queued = (key) => until(async () => await jobs(key) > 0, `a job ${key}`);
   const lease = await claim('press');
   is(await b.becomes('running'), 'Running.', 'running');
   await owner(lease, 'progress', { progress: { done: 3, total: 40,
-    note: 'Page three.' } });
-  await until(async () => await b.words() === 'Running: 3 of 40. Page three.',
+    note: ' Page\n\u202ethree. ' } });
+  await until(async () => await b.words()
+    === 'Running: 3 of 40. Page ⟨U+202E⟩three.',
     'its progress in words');
   is(await b.progress.evaluate((bar) => [bar.value, bar.max, bar.hidden]),
     [3, 40, false], 'and as a bar');

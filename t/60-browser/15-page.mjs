@@ -55,12 +55,17 @@ await press();
 await shown('taken', /^Waiting: It was taken/, 'button-page-waiting');
 
 let lease = await claim('made');
-await owner(lease, 'progress', { progress: { done: 3, total: 40, note: EVIL } });
+await owner(lease, 'progress', { progress: { done: 3, total: 40,
+  note: `${EVIL}\u202e${'W'.repeat(900)}` } });
 await press();
 await shown('looked at', /^Under way: It is being done: 3 of 40/,
   'button-page-running');
 like(await p.locator('main').textContent(), /<script>alert\(1\)/,
   'what the worker says is shown as it stands');
+like(await p.locator('main').textContent(), /<U\+202E>W/,
+  'and so is what would turn it around');
+ok(await p.evaluate(() => document.documentElement.scrollWidth
+  <= document.documentElement.clientWidth), 'a long word is broken');
 
 await p.reload();
 like(await title(), /Under way/, 'loaded again: how it stands');

@@ -127,7 +127,7 @@ await visit(p, `/ui/jobs/${odd.turned}`);
 await p.getByRole('button', { name: 'Cancel', exact: true }).click();
 const dialog = p.locator('dialog[open]');
 await dialog.locator('form[aria-busy="false"]').waitFor();
-await dialog.locator('[name="reason"]').fill(' \n');
+await dialog.locator('[name="reason"]').fill(' \u200b\n');
 await dialog.locator('button[type="submit"]').click();
 is(await dialog.locator('[name="reason"]').evaluate((f) =>
   [f.validity.customError, f.form.getAttribute('aria-busy')]), [true, 'false'],

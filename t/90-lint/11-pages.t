@@ -59,7 +59,7 @@ for my $file (@js, @html, @css) {
     }
     # (the button is one file, so that a site has one to take)
     push @found, "$file: $n lines"
-        if $n > ($file =~ /interlock-button\.js$/ ? 900 : 700);
+        if $n > ($file =~ /interlock-button\.js$/ ? 920 : 700);
     push @found, "$file: no newline at the end" if text($file) !~ /\n\z/;
 }
 none('no tab, no trailing blank, no file too long');

@@ -118,10 +118,10 @@ export function settleAction(effect, outcome, { session, done, label }) {
         not: over(effect) ? `It is settled: it is ${effect.state}.` : null,
         what: async () => {
             const all = await around(effect.effect_id);
-            const node = points(...known(all), ...settled(outcome, all));
 
-            return over(all.effect) ? { node,
-                blocked: 'It has been settled meanwhile.' } : node;
+            return over(all.effect) ? { node: points(...known(all)),
+                blocked: 'It has been settled meanwhile.' }
+                : points(...known(all), ...settled(outcome, all));
         },
         path: `/v1/effects/${enc(effect.effect_id)}/resolve`,
         body: (v) => ({ outcome, requested_by: v.requested_by,
@@ -147,7 +147,8 @@ export function checkAction(effect, { session, done, label }) {
                     + ' unknown.' : null);
 
             if (SETTLED.includes(all.effect.state)) {
-                return { node, blocked: 'It has been settled meanwhile.' };
+                return { node: points(...known(all)),
+                    blocked: 'It has been settled meanwhile.' };
             }
 
             return how ? node : { node, blocked: 'Its kind has no look-up:'

@@ -50,14 +50,37 @@ async function around(id) {
 }
 
 
+/* What that does not settle: it only ends the job. */
 function unsettled(work) {
     const open = Number(work?.effects?.unknown ?? 0)
         + Number(work?.effects?.needs_human ?? 0);
 
     return open === 0 ? null
-        : `${plural(open, 'effect')} of this work may have happened and `
-            + 'is not settled: until that is clear, nothing runs that could '
-            + 'repeat it.';
+        : `${plural(open, 'effect')} of this work may have happened. This `
+            + 'settles none: what is open stays open.';
+}
+
+
+/* What the next attempt does about effects, as the server decides it. */
+function again(work, kind) {
+    const { unknown = 0, needs_human: human = 0, confirmed = 0 }
+        = work?.effects ?? {};
+
+    return [
+        unknown > 0 ? `${plural(unknown, 'effect')} of this work may have`
+            + ' happened. The next attempt may send such a one again, under'
+            + ' the key that it has, as long as its provider honours that'
+            + ' key; where it does not, it is looked up or settled first.'
+            : null,
+        human > 0 ? `${plural(human, 'effect')} of this work`
+            + ` ${human === 1 ? 'waits' : 'wait'} for a person, and`
+            + ` ${human === 1 ? 'is' : 'are'} not sent again before that.`
+            : null,
+        confirmed > 0 ? `${plural(confirmed, 'effect')} of this work`
+            + ` ${confirmed === 1 ? 'is' : 'are'} confirmed`
+            + (kind?.effect_scope === 'work' ? ', and not sent again.'
+                : '; what this job has done is not sent again.') : null,
+    ];
 }
 
 
@@ -169,14 +192,19 @@ export function decideAction(job, decision, { session, done, label }) {
             value: job.assignee ?? '', max: 255 }],
         what: async () => {
             const all = await around(job.job_id);
-            const node = points(now(all.job),
+
+            if (!(DECISIONS[all.job.status] ?? []).includes(decision)) {
+                return { node: el('p', {}, now(all.job)),
+                    blocked: 'This cannot be decided any more, as it stands'
+                        + ' now.' };
+            }
+
+            return points(now(all.job),
                 all.job.error ? ['Its error: ', el('q', {}, all.job.error)]
                     : null,
-                ...decided(decision, all), unsettled(all.work));
-
-            return (DECISIONS[all.job.status] ?? []).includes(decision) ? node
-                : { node, blocked: 'This cannot be decided any more, as it'
-                    + ' stands now.' };
+                ...decided(decision, all),
+                ...(decision === 'retry' || decision === 'release'
+                    ? again(all.work, all.kind) : [unsettled(all.work)]));
         },
         path: `/v1/jobs/${enc(job.job_id)}/decide`,
         body: (v) => ({

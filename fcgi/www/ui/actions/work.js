@@ -23,23 +23,28 @@ function impact(i) {
 
     return [
         points(
-            ['A new job of ', workLink(i.work_key), ' is queued',
-                would.rerun_of ? [', which repeats ', jobLink(would.rerun_of,
-                    would.rerun_of.slice(-12))] : null, '.'],
+            would.possible ? ['A new job of ', workLink(i.work_key),
+                ' is queued', would.rerun_of ? [', which repeats ',
+                    jobLink(would.rerun_of, would.rerun_of.slice(-12))]
+                    : null, '.'] : null,
             i.result ? [`Revision ${i.result.revision} stands, published `,
-                time(i.result.published_at), '. It stays until the new job has'
-                + ' succeeded.'] : 'No result stands now.',
+                time(i.result.published_at), would.possible
+                    ? '. It stays until the new job has succeeded.' : '.']
+                : 'No result stands now.',
             i.reached_outside > 0
                 ? `${plural(i.reached_outside, 'effect')} ${i.reached_outside
                     === 1 ? 'has' : 'have'} reached the outside world.`
                 : 'Nothing of it has reached the outside world.',
-            kept.length > 0 ? `Not sent again: ${kept.join(', ')}.`
+            !would.possible ? null
+                : kept.length > 0 ? `Not sent again: ${kept.join(', ')}.`
                 : i.reached_outside > 0
                     ? 'Its effects belong to each job by itself: the new job'
                         + ' may send them once more.' : null,
             i.unsettled > 0 ? `${plural(i.unsettled, 'effect')} may have`
-                + ' happened; that is settled before anything is sent again.'
-                : null),
+                + ' happened.' + (would.possible ? ' The new job may send such'
+                + ' a one again only under the key that it has, as long as its'
+                + ' provider honours that key; else it is looked up or settled'
+                + ' first.' : '') : null),
         i.effects.length > 0 ? effectsSeen(i.effects) : null,
         el('details', {}, el('summary', {},
             `Its last ${plural(i.jobs.length, 'job')}`),

@@ -10,7 +10,7 @@
 import { call, Problem } from './api.js';
 import { clear, el, link, unique } from './dom.js';
 import { stringify } from './json.js';
-import { escaped, plain } from './shown.js';
+import { blank, escaped, plain } from './shown.js';
 
 const ROLES = {
     auditor: 'Your token\'s role is auditor: it sees everything and changes'
@@ -396,7 +396,8 @@ class Dialog {
         for (const { field, input } of this.fields) {
             if (field.required && input.type !== 'number') {
                 input.setCustomValidity(input.value !== ''
-                    && input.value.trim() === '' ? 'Blanks do not do.' : '');
+                    && blank(input.value)
+                    ? 'There is nothing in it to be read.' : '');
             }
         }
 

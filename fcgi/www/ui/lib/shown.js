@@ -38,6 +38,12 @@ export function plain(text) {
 }
 
 
+/* blank(text): whether there is nothing in it that anybody could see. */
+export function blank(text) {
+    return !/[^\p{Z}\p{C}\p{DI}\s\u2800]/u.test(text);
+}
+
+
 /* escaped(json): JSON text that says the same without these characters. */
 export function escaped(json) {
     return json.replace(unseen, (c) => Array.from({ length: c.length },
