@@ -10,7 +10,7 @@ use File::Basename qw(basename);
 use FindBin;
 use Test::More;
 
-my $runs = 20_000;
+my $runs = 8_000;
 
 chdir "$FindBin::Bin/../.." or die $!;
 
