@@ -109,20 +109,27 @@ push @w, map { claim(connection(), 30, $_ % 2 ? 'w' : ('w', 'x')) } 6 .. 30;
 wait_parked(30);
 my $before = claims();
 my @jobs = map { submit('w', "many:$_") } 1 .. 5;
-$i->wait_for(sub { parked() == 25 }, 5, 'five to be served');
-my %got;
-for my $n (0 .. 4) {
-    my $r = $w[$n]->response(5);
-    $got{ $r->{json}{leases}[0]{job_id} } = 1;
-    owner('complete', $r->{json}{leases}[0]);
-}
-is(scalar(grep { $got{$_} } @jobs), 5,
-    'five jobs go to the five that wait longest');
-cmp_ok(claims() - $before, '<=', 10,
-    'and no more claims were made than about that');
+my (%got, %served);
+$i->wait_for(sub {
+    for my $n (grep { !$served{$_} } 0 .. 29) {
+        my $r = $w[$n]->response(0) // next;
+        $served{$n} = 1;
+        $got{ $r->{json}{leases}[0]{job_id} } = 1;
+        owner('complete', $r->{json}{leases}[0]);
+    }
+    return keys %served == 5;
+}, 5, 'five to be served');
+wait_parked(25);
+is(scalar(grep { $got{$_} } @jobs), 5, 'five jobs go to five workers');
+# Who looks for forgotten work once a second may see a job whose claim is under
+# way, and wake one more for it.
+my $more = claims() - $before - 5;
+my ($last) = sort { $b <=> $a } keys %served;
+cmp_ok($last, '<=', 4 + $more, 'to those that wait longest');
+cmp_ok($more, '<=', 5, 'and no more claims were made than about that');
 $job = submit('x', 'x:1');
 $res = $i->wait_for(sub {
-    for my $n (5 .. 29) {
+    for my $n (grep { !$served{$_} } 0 .. 29) {
         my $r = $w[$n]->response(0);
         return $r if $r;
     }
