@@ -245,12 +245,16 @@ sub another_backend {
 sub wait_for {
     my ($self, $sub, $seconds, $what) = @_;
 
-    my $end = time + ($seconds //= 10);
+    my $began = time;
+    my $end = $began + ($seconds //= 10);
     while (1) {
         my $value = $sub->();
         return $value if $value;
         last if time >= $end;
-        sleep(0.02);
+        # A look costs more than it seems (most start a psql): one that waits
+        # for long need not know to the hundredth of a second.
+        my $pause = (time - $began) / 10;
+        sleep($pause < 0.02 ? 0.02 : $pause > 0.2 ? 0.2 : $pause);
     }
     my $text = 'waited ' . $seconds . ' s for ' . ($what // 'something');
     $self->show_logs if ref $self;
