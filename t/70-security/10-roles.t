@@ -186,7 +186,8 @@ sub said {
 
 # What the database holds.  These move by themselves, or by a login.
 my %moving = map { $_ => 1 } qw(sessions server_seen alert_scans edge_zones
-    queue_looks alert_queue inbox_sweeps series_minutes series_queue series_decisions
+    queue_looks alert_queue inbox_sweeps series_minutes series_queue
+    series_decisions
     migrations sources kind_pace);
 my @tables = grep { !$moving{$_} } map { $_->[0] } $i->sql(q{
     select table_name from information_schema.tables
@@ -210,6 +211,10 @@ sub holds {
 
 my $auditor = Interlock::Login->login($i, 'auditor');
 my $operator = Interlock::Login->login($i, 'operator');
+# what has happened to effects is sealed and counted a moment later
+$i->wait_for(sub { $i->psql('select (select count(*) from '
+    . 'interlock.effects_history) = (select count(*) from '
+    . 'interlock.effects_chain)') eq 't' }, 15, 'the history to be sealed');
 my $before = holds();
 
 for my $op (@changing) {
