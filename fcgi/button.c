@@ -3,7 +3,6 @@
  * scripts.
  */
 
-#include <ctype.h>
 
 #include "button.h"
 #include "il_enc.h"
@@ -31,45 +30,6 @@ il_button_refuse(il_req_t *r)
 
 
 /* ------------------------------------------------------------- the request */
-
-
-/* il_sig_header_pt: HTTP_X_NAME is x-name */
-
-static il_str_t
-il_button_header(void *ctx, const char *lowcase_name, size_t *count)
-{
-    char      **p, c;
-    size_t      i, n;
-    il_req_t   *r = ctx;
-    il_str_t    value;
-
-    n = strlen(lowcase_name);
-    value = il_str(NULL, 0);
-    *count = 0;
-
-    for (p = il_fcgx_params(r->conn->fcgi); *p != NULL; p++) {
-
-        if (strncmp(*p, "HTTP_", 5) != 0) {
-            continue;
-        }
-
-        for (i = 0; i < n; i++) {
-            c = lowcase_name[i];
-            c = c == '-' ? '_' : (char) toupper((unsigned char) c);
-
-            if ((*p)[5 + i] != c) {
-                break;
-            }
-        }
-
-        if (i == n && (*p)[5 + n] == '=') {
-            value = il_cstr(*p + 5 + n + 1);
-            (*count)++;
-        }
-    }
-
-    return value;
-}
 
 
 static int
@@ -107,7 +67,7 @@ il_button_auth(il_req_t *r, void (*next)(il_req_t *r))
 
     r->press = press;
 
-    il_button_read(&press->in, il_button_header, r, body, fields, cap);
+    il_button_read(&press->in, il_req_sig_header, r, body, fields, cap);
 
     cap = press->in.ticket.len > IL_TOKEN_MAX ? 0 : press->in.ticket.len;
 

@@ -5,7 +5,6 @@
  * is looked up or remembered of one that is not signed.
  */
 
-#include <ctype.h>
 #include <stdlib.h>
 
 #include "certs.h"
@@ -38,42 +37,14 @@ il_ingress_pk_wanted(const il_req_t *r)
 }
 
 
-/* il_sig_header_pt: HTTP_X_NAME is x-name */
+/* il_sig_header_pt */
 
 static il_str_t
 il_ingress_pk_header(void *ctx, const char *lowcase_name, size_t *count)
 {
-    char            **p, c;
-    size_t            i, n;
-    il_str_t          value;
     il_ingress_pk_t  *op = ctx;
 
-    n = strlen(lowcase_name);
-    value = il_str(NULL, 0);
-    *count = 0;
-
-    for (p = il_fcgx_params(op->r->conn->fcgi); *p != NULL; p++) {
-
-        if (strncmp(*p, "HTTP_", 5) != 0) {
-            continue;
-        }
-
-        for (i = 0; i < n; i++) {
-            c = lowcase_name[i];
-            c = c == '-' ? '_' : (char) toupper((unsigned char) c);
-
-            if ((*p)[5 + i] != c) {
-                break;
-            }
-        }
-
-        if (i == n && (*p)[5 + n] == '=') {
-            value = il_cstr(*p + 5 + n + 1);
-            (*count)++;
-        }
-    }
-
-    return value;
+    return il_req_sig_header(op->r, lowcase_name, count);
 }
 
 

@@ -2,6 +2,7 @@
  * req.c: reading a request, writing its answer.
  */
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -46,6 +47,43 @@ il_str_t
 il_req_param(const il_req_t *r, const char *name)
 {
     return il_fcgx_param(r->conn->fcgi, name);
+}
+
+
+il_str_t
+il_req_sig_header(void *ctx, const char *lowcase_name, size_t *count)
+{
+    char      **p, c;
+    size_t      i, n;
+    il_req_t   *r = ctx;
+    il_str_t    value;
+
+    n = strlen(lowcase_name);
+    value = il_str(NULL, 0);
+    *count = 0;
+
+    for (p = il_fcgx_params(r->conn->fcgi); *p != NULL; p++) {
+
+        if (strncmp(*p, "HTTP_", 5) != 0) {
+            continue;
+        }
+
+        for (i = 0; i < n; i++) {
+            c = lowcase_name[i];
+            c = c == '-' ? '_' : (char) toupper((unsigned char) c);
+
+            if ((*p)[5 + i] != c) {
+                break;
+            }
+        }
+
+        if (i == n && (*p)[5 + n] == '=') {
+            value = il_cstr(*p + 5 + n + 1);
+            (*count)++;
+        }
+    }
+
+    return value;
 }
 
 

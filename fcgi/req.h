@@ -86,6 +86,11 @@ void il_req_begin(il_conn_t *conn);
 /* A header of the request, or any FastCGI parameter; data NULL if none. */
 il_str_t il_req_param(const il_req_t *r, const char *name);
 
+/* The same as common/ asks for headers (il_sig_header_pt), with ctx an
+ * il_req_t: HTTP_X_NAME is x-name.  The last one, and how many there are. */
+il_str_t il_req_sig_header(void *ctx, const char *lowcase_name,
+    size_t *count);
+
 /* Adds a header line to the answer.  Values are ours, never raw input. */
 void il_req_header(il_req_t *r, const char *name, il_str_t value);
 
