@@ -434,25 +434,49 @@ il_keys_look(void)
 }
 
 
+/* What a token of some sort is verified by; claims is that sort's. */
+
+typedef int (*il_keys_check_pt)(void *claims, char *buf, size_t cap,
+    il_str_t token, int64_t now);
+
+
 static int
-il_keys_check(il_owner_claims_t *claims, char *buf, size_t cap,
+il_keys_check_owner(void *claims, char *buf, size_t cap, il_str_t token,
+    int64_t now)
+{
+    return il_owner_verify(claims, buf, cap, token, &il_keys, now);
+}
+
+
+static int
+il_keys_check_ticket(void *claims, char *buf, size_t cap, il_str_t token,
+    int64_t now)
+{
+    return il_ticket_verify(claims, buf, cap, token, &il_keys, NULL, now);
+}
+
+
+static int
+il_keys_check(il_keys_check_pt check, void *claims, char *buf, size_t cap,
     il_str_t token, int64_t now)
 {
     int  rc;
 
     (void) pthread_rwlock_rdlock(&il_keys_lock);
-    rc = il_owner_verify(claims, buf, cap, token, &il_keys, now);
+    rc = check(claims, buf, cap, token, now);
     (void) pthread_rwlock_unlock(&il_keys_lock);
 
     return rc;
 }
 
 
-int
-il_keys_verify(il_owner_claims_t *claims, char *buf, size_t cap,
+/* Once more, if a key that is not known here may have come meanwhile. */
+
+static int
+il_keys_open(il_keys_check_pt check, void *claims, char *buf, size_t cap,
     il_str_t token, int64_t now)
 {
-    if (il_keys_check(claims, buf, cap, token, now) == 0) {
+    if (il_keys_check(check, claims, buf, cap, token, now) == 0) {
         return 0;
     }
 
@@ -462,21 +486,15 @@ il_keys_verify(il_owner_claims_t *claims, char *buf, size_t cap,
 
     il_keys_look();
 
-    return il_keys_check(claims, buf, cap, token, now);
+    return il_keys_check(check, claims, buf, cap, token, now);
 }
 
 
-static int
-il_keys_check_ticket(il_ticket_claims_t *claims, char *buf, size_t cap,
-    il_str_t ticket, int64_t now)
+int
+il_keys_verify(il_owner_claims_t *claims, char *buf, size_t cap,
+    il_str_t token, int64_t now)
 {
-    int  rc;
-
-    (void) pthread_rwlock_rdlock(&il_keys_lock);
-    rc = il_ticket_verify(claims, buf, cap, ticket, &il_keys, NULL, now);
-    (void) pthread_rwlock_unlock(&il_keys_lock);
-
-    return rc;
+    return il_keys_open(il_keys_check_owner, claims, buf, cap, token, now);
 }
 
 
@@ -484,17 +502,7 @@ int
 il_keys_verify_ticket(il_ticket_claims_t *claims, char *buf, size_t cap,
     il_str_t ticket, int64_t now)
 {
-    if (il_keys_check_ticket(claims, buf, cap, ticket, now) == 0) {
-        return 0;
-    }
-
-    if (!il_keys_unknown(ticket)) {
-        return -1;
-    }
-
-    il_keys_look();
-
-    return il_keys_check_ticket(claims, buf, cap, ticket, now);
+    return il_keys_open(il_keys_check_ticket, claims, buf, cap, ticket, now);
 }
 
 
