@@ -317,11 +317,23 @@ begin
 end
 $$;
 
+-- may_publish(fence, version, published_fence, published_version): only above
+-- the fence of what is published, and not below its version (G9).
+create or replace function interlock.may_publish(
+    p_fence bigint, p_version bigint, p_published_fence bigint,
+    p_published_version bigint)
+returns boolean
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select (p_published_fence is null or p_fence > p_published_fence)
+        and not coalesce(p_version < p_published_version, false)
+$$;
+
 -- result_store(j, fence, origin, attempt, …): a new revision of the key's
--- result, published only if its fence is above the published one and its
--- version not below (G9).  fence is that of the attempt that brought it, or,
--- where no attempt did, of the job's last one (job_succeed).  The caller holds
--- the work.
+-- result, published if it may be (may_publish).  fence is that of the attempt
+-- that brought it, or, where no attempt did, of the job's last one
+-- (job_succeed).  The caller holds the work.
 create or replace function interlock.result_store(
     j interlock.jobs, p_fence bigint, p_origin text, p_attempt uuid,
     p_result text, p_result_url text, p_processed bigint, p_failed bigint,
@@ -336,8 +348,8 @@ begin
     where x.tenant = j.tenant and x.work_key = j.work_key;
 
     revision := w.last_revision + 1;
-    published := (w.published_fence is null or p_fence > w.published_fence)
-        and not coalesce(j.version < w.published_version, false);
+    published := interlock.may_publish(p_fence, j.version,
+        w.published_fence, w.published_version);
 
     insert into interlock.results (tenant, work_key, revision, job_id,
         attempt_id, fence, version, result, result_url, processed,
@@ -371,5 +383,7 @@ revoke all on function interlock.retry_fate(interlock.jobs,
     interlock.kind_versions, text, text, boolean, int, timestamptz)
     from public;
 revoke all on function interlock.twin_of(interlock.jobs) from public;
+revoke all on function interlock.may_publish(bigint, bigint, bigint, bigint)
+    from public;
 revoke all on function interlock.result_store(interlock.jobs, bigint, text,
     uuid, text, text, bigint, bigint, timestamptz) from public;

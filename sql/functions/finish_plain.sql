@@ -6,7 +6,7 @@
 -- of a job that is in no limit group, with no send still open and nobody
 -- behind it in its key's line, of a work that no other call of the batch is
 -- about.  What becomes of it is what attempt_end does: succeeded, a new
--- revision, published if G9 lets it.
+-- revision, published if it may be (may_publish).
 --
 -- By ctid, which nobody moves while we hold works and leases: a join on the
 -- keys, planned while the tables were empty, would read them whole.
@@ -45,9 +45,8 @@ begin
             limit 1) l),
     p as materialized (
         select c.*, j.j_tid, j.version, w.w_tid, w.revision,
-            (w.published_fence is null or c.fence > w.published_fence)
-                and not coalesce(j.version < w.published_version, false)
-                as publish
+            interlock.may_publish(c.fence, j.version, w.published_fence,
+                w.published_version) as publish
         from c
         cross join lateral (
             select x.ctid as j_tid, x.version
