@@ -155,14 +155,7 @@ begin
         return;
     end if;
 
-    select v.kind into v_kind
-    from interlock.schedules s
-    cross join lateral (
-        select x.kind from interlock.schedule_versions x
-        where x.tenant = s.tenant and x.name = s.name
-            and x.version = s.version
-        limit 1) v
-    where s.tenant = g.tenant and s.name = g.schedule;
+    v_kind := (interlock.schedule_newest(g.tenant, g.schedule, true)).kind;
 
     select case when s.state = 'waiting' and s.reason = 'approval'
         then 'approval' end into v_state

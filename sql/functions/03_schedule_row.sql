@@ -17,6 +17,32 @@ begin
 end
 $$;
 
+-- schedule_newest(tenant, name, deleted): the newest definition of a schedule,
+-- with `deleted` that of a deleted one, too; nulls if there is none.
+create or replace function interlock.schedule_newest(
+    p_tenant int, p_name text, p_deleted boolean)
+returns interlock.schedule_versions
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v  interlock.schedule_versions;
+begin
+    select x.* into v
+    from interlock.schedules s
+    cross join lateral (
+        select y.* from interlock.schedule_versions y
+        where y.tenant = s.tenant and y.name = s.name
+            and y.version = s.version
+        limit 1) x
+    where s.tenant = p_tenant and s.name = p_name
+        and (p_deleted or not s.deleted);
+    return v;
+end
+$$;
+
 -- schedule_next(v, after): the first slot after that time, or null.
 create or replace function interlock.schedule_next(
     v interlock.schedule_versions, p_after timestamptz)
@@ -50,24 +76,17 @@ returns timestamptz[]
 language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
 as $$
+declare
+    -- Otherwise a slot in a gap of the clock may be called the day after.
+    v_still  boolean := interlock.day_offset(v.zone,
+                            p_date - v.date_offset) is not null;
 begin
-    if interlock.day_offset(v.zone, p_date - v.date_offset) is not null then
-        return array(
-            select x.at
-            from unnest(interlock.cron_day(v.masks, v.zone,
-                p_date - v.date_offset, v.gap, v.fold)) x (at)
-            where (v.start_at is null or x.at >= v.start_at)
-                and (v.end_at is null or x.at < v.end_at)
-            order by x.at);
-    end if;
-
-    -- A slot in a gap of the clock may be called the day after.
     return coalesce((
         select array_agg(distinct x.at order by x.at)
-        from generate_series(-1, 0) i
+        from generate_series(case when v_still then 0 else -1 end, 0) i
         cross join unnest(interlock.cron_day(v.masks, v.zone,
             p_date - v.date_offset + i, v.gap, v.fold)) x (at)
-        where interlock.slot_date(v, x.at) = p_date
+        where (v_still or interlock.slot_date(v, x.at) = p_date)
             and (v.start_at is null or x.at >= v.start_at)
             and (v.end_at is null or x.at < v.end_at)), '{}');
 end
@@ -274,6 +293,8 @@ begin
 end
 $$;
 
+revoke all on function interlock.schedule_newest(int, text, boolean)
+    from public;
 revoke all on function interlock.schedule_version(int, text, int)
     from public;
 revoke all on function interlock.schedule_next(interlock.schedule_versions,

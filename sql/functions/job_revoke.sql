@@ -24,7 +24,6 @@ as $$
 declare
     v_detail   text;
     v_attempt  uuid;
-    v_kinds    text[] := '{}';
     j          interlock.jobs;
     l          interlock.leases;
     a          interlock.attempt_answer;
@@ -88,24 +87,13 @@ begin
             'attempt', l.attempt, 'fence', l.fence, 'worker', l.worker,
             'status', a.status));
 
-    if a.runnable then
-        v_kinds := array[l.kind];
-    end if;
-
-    if a.groups <> '{}' then
-        v_kinds := v_kinds || (
-            select coalesce(array_agg(g.kind), '{}')
-            from interlock.groups_settle(array_fill(p_tenant,
-                array[cardinality(a.groups)]), a.groups) g);
-    end if;
-
     select * into strict j from interlock.jobs x
     where x.tenant = p_tenant and x.id = p_job;
 
     return query select null::text, null::text,
         interlock.job_doc(j, null, null),
-        (select coalesce(array_agg(distinct x), '{}')
-         from unnest(v_kinds) x), a.ended_jobs;
+        interlock.groups_wake(p_tenant, a.groups, case when a.runnable
+            then array[l.kind] else '{}' end), a.ended_jobs;
 end
 $$;
 

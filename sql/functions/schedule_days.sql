@@ -25,15 +25,8 @@ declare
     v_from  date := p_from;
     v       interlock.schedule_versions;
 begin
-    select x.* into v
-    from interlock.schedules s
-    cross join lateral (
-        select y.* from interlock.schedule_versions y
-        where y.tenant = s.tenant and y.name = s.name
-            and y.version = s.version
-        limit 1) x
-    where s.tenant = p_tenant and s.name = p_name;
-    if not found then
+    v := interlock.schedule_newest(p_tenant, p_name, true);
+    if v.name is null then
         return query select 'not-found', 'There is no such schedule.',
             null::text;
         return;

@@ -34,7 +34,7 @@ begin
 
     v_detail := interlock.who_trouble(p_requested_by, p_reason);
     if not interlock.plan_there(p_tenant, v_plan, 'run') then
-        v := interlock.schedule_present(p_tenant, p_name);
+        v := interlock.schedule_newest(p_tenant, p_name, false);
         if v.name is null then
             return query select 'not-found', 'no such schedule', null::text,
                 0, '{}'::text[], '{}'::uuid[];
@@ -103,7 +103,7 @@ declare
 begin
     perform set_config('synchronous_commit', 'on', true);
 
-    v := interlock.schedule_present(p_tenant, p_name);
+    v := interlock.schedule_newest(p_tenant, p_name, false);
     if v.name is null then
         return query select 'not-found', 'no such schedule', null::text;
         return;
@@ -203,31 +203,6 @@ begin
     return query select null::text, null::text, a.doc, a.remaining,
         a.wake_kinds, a.ended_jobs
     from interlock.plan_act(p_tenant, p_plan, p_limit) a;
-end
-$$;
-
--- schedule_present(tenant, name): the definition in force of a schedule that
--- is not deleted; nulls if there is none.
-create or replace function interlock.schedule_present(
-    p_tenant int, p_name text)
-returns interlock.schedule_versions
-language plpgsql stable
-set search_path = pg_catalog, interlock, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    v  interlock.schedule_versions;
-begin
-    select x.* into v
-    from interlock.schedules s
-    cross join lateral (
-        select y.* from interlock.schedule_versions y
-        where y.tenant = s.tenant and y.name = s.name
-            and y.version = s.version
-        limit 1) x
-    where s.tenant = p_tenant and s.name = p_name and not s.deleted;
-    return v;
 end
 $$;
 
@@ -503,7 +478,6 @@ begin
 end
 $$;
 
-revoke all on function interlock.schedule_present(int, text) from public;
 revoke all on function interlock.range_trouble(interlock.schedule_versions,
     date, date, text[]) from public;
 revoke all on function interlock.run_trouble(interlock.schedule_versions,

@@ -33,15 +33,8 @@ declare
     v_subject  text := '';
     v          interlock.schedule_versions;
 begin
-    select x.* into v
-    from interlock.schedules s
-    cross join lateral (
-        select y.* from interlock.schedule_versions y
-        where y.tenant = s.tenant and y.name = s.name
-            and y.version = s.version
-        limit 1) x
-    where s.tenant = p_tenant and s.name = p_name;
-    if not found then
+    v := interlock.schedule_newest(p_tenant, p_name, true);
+    if v.name is null then
         return query select 'not-found', 'no such schedule', null::text,
             null::text;
         return;

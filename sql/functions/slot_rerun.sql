@@ -14,15 +14,8 @@ as $$
 declare
     v  interlock.schedule_versions;
 begin
-    select x.* into v
-    from interlock.schedules s
-    cross join lateral (
-        select y.* from interlock.schedule_versions y
-        where y.tenant = s.tenant and y.name = s.name
-            and y.version = s.version
-        limit 1) x
-    where s.tenant = p_tenant and s.name = p_name;
-    if not found then
+    v := interlock.schedule_newest(p_tenant, p_name, true);
+    if v.name is null then
         problem := 'not-found';
         detail := 'no such schedule';
         return;
