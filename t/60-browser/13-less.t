@@ -7,7 +7,6 @@
 use strict;
 use warnings;
 
-use File::Temp qw(tempdir);
 use FindBin;
 use lib "$FindBin::Bin/../lib";
 use Test::More;
@@ -15,17 +14,8 @@ use Test::More;
 use Interlock::Browser;
 use Interlock::Test;
 
-my $pages = tempdir('interlock-pages-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-chmod 0755, $pages or die $!;
-
-my $i = Interlock::Test->instance(nginx_server => <<"END");
-location /t/ {
-    types { text/html html; }
-    add_header Cache-Control no-store always;
-    add_header Content-Security-Policy "default-src 'none'; script-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; require-trusted-types-for 'script'" always;
-    alias "$pages/";
-}
-END
+my ($pages, $server) = Interlock::Browser->pages;
+my $i = Interlock::Test->instance(nginx_server => $server);
 
 Interlock::Browser->run('13-less.mjs', { instance => $i, pages => $pages });
 

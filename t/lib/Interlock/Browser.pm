@@ -31,6 +31,22 @@ sub chromium {
     return $path;
 }
 
+# pages: a directory for a site's own pages, and what nginx needs to serve them
+# at /t/ (nginx_server of an instance), as strictly as a careful site would
+sub pages {
+    my $pages = tempdir('interlock-pages-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+    chmod 0755, $pages or die $!;
+
+    return ($pages, <<"END");
+location /t/ {
+    types { text/html html; }
+    add_header Cache-Control no-store always;
+    add_header Content-Security-Policy "default-src 'none'; script-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; require-trusted-types-for 'script'" always;
+    alias "$pages/";
+}
+END
+}
+
 # What is missing of that which a browser test needs, in words, or nothing
 sub missing {
     my @missing = grep { !-d "$TOP/t/node_modules/$_" }
