@@ -183,10 +183,10 @@ const PAGES = ['/ui/inbox', `/ui/effects/${human.effect_id}`, '/ui/leases',
 
 for (const path of PAGES) {
   await a.goto(given.url + path);
-  const buttons = a.locator('.act button');
-  await buttons.first().waitFor();
-  is(await buttons.evaluateAll((all) => all.filter((b) => !b.disabled
-    || !/auditor/.test(document.getElementById(
+  await a.locator('.act button').first().waitFor();
+  // in one step: a list may be shown anew between two of them
+  is(await a.evaluate(() => [...document.querySelectorAll('.act button')]
+    .filter((b) => !b.disabled || !/auditor/.test(document.getElementById(
       b.getAttribute('aria-describedby'))?.textContent)).length), 0,
   `${path}: every action is disabled, with its reason`);
 }
