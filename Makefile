@@ -99,10 +99,11 @@ $(B)/ngx_http_interlock_module.so: $(MODULE_SRC) $(COMMON_SRC) \
 # What only make bench needs
 bench-tools: $(B)/bench/load $(B)/bench/slow_flush.so
 
-$(B)/bench/load: t/80-bench/load.c config.mak Makefile
+$(B)/bench/load: t/80-bench/load.c t/80-bench/load_text.c t/80-bench/load_text.h \
+    config.mak Makefile
 	@mkdir -p $(dir $@)
 	@echo "  LINK $@"
-	@$(CC) $(BUILD_CFLAGS) -fPIE $(BUILD_LDFLAGS) -o $@ $<
+	@$(CC) $(BUILD_CFLAGS) -fPIE $(BUILD_LDFLAGS) -o $@ $(filter %.c,$^)
 
 $(B)/bench/slow_flush.so: t/80-bench/slow_flush.c config.mak Makefile
 	@mkdir -p $(dir $@)

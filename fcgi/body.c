@@ -9,7 +9,8 @@
 #include "il_time.h"
 
 
-#define IL_BODY_DETAIL  256
+#define IL_BODY_DETAIL   256
+#define IL_BODY_SUB_MAX  16      /* fields of a call */
 
 
 void
@@ -161,11 +162,49 @@ il_body_object(il_req_t *r, il_json_value_t object, const char *in,
 }
 
 
+/* The fields of one of several calls, beside what makes it one of them. */
+
+static int
+il_body_sub(il_req_t *r, il_field_t *fields, size_t n)
+{
+    il_field_t  all[IL_BODY_SUB_MAX + 2];
+
+    if (n > IL_BODY_SUB_MAX) {
+        il_req_internal(r);
+        return -1;
+    }
+
+    if (n > 0) {
+        memcpy(all, fields, n * sizeof(il_field_t));
+    }
+
+    memset(&all[n], 0, 2 * sizeof(il_field_t));
+    all[n].name = "owner_token";
+    all[n].types = IL_T_STRING;
+    all[n + 1].name = "call";
+    all[n + 1].types = IL_T_STRING;
+
+    if (il_body_object(r, r->sub->object, "", all, n + 2) != 0) {
+        return -1;
+    }
+
+    if (n > 0) {
+        memcpy(fields, all, n * sizeof(il_field_t));
+    }
+
+    return 0;
+}
+
+
 int
 il_body_fields(il_req_t *r, il_field_t *fields, size_t n, int empty)
 {
     il_json_rc_e     rc;
     il_json_value_t  object;
+
+    if (r->sub != NULL) {
+        return il_body_sub(r, fields, n);
+    }
 
     if (r->body.len == 0 && empty) {
         return 0;

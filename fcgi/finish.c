@@ -356,7 +356,7 @@ il_finish_answer(il_req_t *r, const il_db_result_t *res, size_t row)
 
     if (il_db_cell_bool(res, row, il_db_column(res, "replayed"))) {
         if (r->item.tries == 0) {
-            il_req_header(r, "Idempotency-Replayed", il_cstr("true"));
+            il_req_replayed(r);
         }
 
     } else if (il_db_cell_int(res, row, il_db_column(res, "run_ms"), &ms)

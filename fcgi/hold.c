@@ -14,7 +14,7 @@
 void
 il_hold_ended(il_req_t *r, il_str_t work_key, il_str_t job)
 {
-    char     value[2 * IL_WORK_BYTES + 1 + IL_UUID_TEXT];
+    char     value[IL_HOLD_ENDED];
     uint8_t  hash[IL_WORK_BYTES];
 
     if (work_key.data == NULL || job.data == NULL || job.len != IL_UUID_TEXT) {
@@ -26,6 +26,12 @@ il_hold_ended(il_req_t *r, il_str_t work_key, il_str_t job)
 
     value[2 * IL_WORK_BYTES] = ';';
     memcpy(value + 2 * IL_WORK_BYTES + 1, job.data, IL_UUID_TEXT);
+
+    if (r->sub != NULL) {
+        memcpy(r->sub->text, value, sizeof(value));
+        r->sub->ended = il_str(r->sub->text, sizeof(value));
+        return;
+    }
 
     il_req_header(r, "Interlock-Work-Done", il_str(value, sizeof(value)));
 }

@@ -31,10 +31,23 @@
 #define IL_KEY_FILE_MAX     256
 #define IL_KEY_UNKNOWN_MS   1000    /* between two looks for an unknown one */
 #define IL_KEY_TICK_MS      50      /* finer than that no file's time is */
+#define IL_KEYS_SEEN        32      /* memories of tokens, a power of 2 */
 
 
 static pthread_rwlock_t  il_keys_lock = PTHREAD_RWLOCK_INITIALIZER;
 static il_token_keys_t   il_keys;           /* under il_keys_lock */
+
+/* Tokens that were signed here or were good before, by what stands in them:
+ * several memories with a lock each, so that those who verify do not wait for
+ * one another.  A lock is taken with il_keys_lock held. */
+
+static struct {
+    pthread_mutex_t  lock;
+    il_token_seen_t  seen;
+} il_keys_seen[IL_KEYS_SEEN] = {
+    [0 ... IL_KEYS_SEEN - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER }
+};
+
 
 /* The last look for a key that was not known, and the directory's time then;
  * under its lock. */
@@ -254,6 +267,81 @@ il_keys_same_signer(il_token_keys_t *keys)
 }
 
 
+/* What was good by other keys is not known to be good by these. */
+
+static void
+il_keys_forget(void)
+{
+    size_t  i;
+
+    for (i = 0; i < IL_KEYS_SEEN; i++) {
+        (void) pthread_mutex_lock(&il_keys_seen[i].lock);
+        il_token_seen_init(&il_keys_seen[i].seen);
+        (void) pthread_mutex_unlock(&il_keys_seen[i].lock);
+    }
+}
+
+
+/* The memory that a token belongs to.  The end of its signature says which:
+ * what is before is alike in many, and behind it is the key's id. */
+
+static size_t
+il_keys_memory(il_str_t token)
+{
+    size_t    i, n;
+    uint32_t  h;
+
+    for (n = token.len; n > 0 && token.data[n - 1] != '.'; n--) {
+        /* void */
+    }
+
+    h = 2166136261u;
+
+    for (i = n > 16 ? n - 16 : 0; i < n; i++) {
+        h = (h ^ (uint8_t) token.data[i]) * 16777619u;
+    }
+
+    return (h ^ (h >> 16)) & (IL_KEYS_SEEN - 1);
+}
+
+
+static void
+il_keys_remember(il_str_t token, il_str_t implicit)
+{
+    size_t  i;
+
+    i = il_keys_memory(token);
+
+    (void) pthread_mutex_lock(&il_keys_seen[i].lock);
+    il_token_seen_add(&il_keys_seen[i].seen, token, implicit);
+    (void) pthread_mutex_unlock(&il_keys_seen[i].lock);
+}
+
+
+/* With the lock held. */
+
+static int
+il_keys_are(const il_token_keys_t *keys)
+{
+    size_t  i;
+
+    if (keys->n != il_keys.n) {
+        return 0;
+    }
+
+    for (i = 0; i < keys->n; i++) {
+        if (memcmp(keys->keys[i].pk, il_keys.keys[i].pk,
+                   sizeof(keys->keys[i].pk))
+            != 0)
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
 static int
 il_keys_read_all(const char *dir, int same_signer, char *err, size_t cap)
 {
@@ -267,6 +355,12 @@ il_keys_read_all(const char *dir, int same_signer, char *err, size_t cap)
 
         if (same_signer) {
             il_keys_same_signer(&keys);
+        }
+
+        /* tokens that name no known key have the files read, too */
+
+        if (!il_keys_are(&keys)) {
+            il_keys_forget();
         }
 
         il_keys = keys;
@@ -290,6 +384,7 @@ void
 il_keys_wipe(void)
 {
     (void) pthread_rwlock_wrlock(&il_keys_lock);
+    il_keys_forget();
     sodium_memzero(&il_keys, sizeof(il_keys));
     (void) pthread_rwlock_unlock(&il_keys_lock);
 }
@@ -345,6 +440,11 @@ il_keys_issue(char *out, size_t cap, size_t *outlen,
 
     (void) pthread_rwlock_rdlock(&il_keys_lock);
     rc = il_owner_issue(out, cap, outlen, claims, &il_keys.keys[0]);
+
+    if (rc == 0) {
+        il_keys_remember(il_str(out, *outlen), il_str(NULL, 0));
+    }
+
     (void) pthread_rwlock_unlock(&il_keys_lock);
 
     return rc;
@@ -437,22 +537,22 @@ il_keys_look(void)
 /* What a token of some sort is verified by; claims is that sort's. */
 
 typedef int (*il_keys_check_pt)(void *claims, char *buf, size_t cap,
-    il_str_t token, int64_t now);
+    il_str_t token, il_token_seen_t *seen, int64_t now);
 
 
 static int
 il_keys_check_owner(void *claims, char *buf, size_t cap, il_str_t token,
-    int64_t now)
+    il_token_seen_t *seen, int64_t now)
 {
-    return il_owner_verify(claims, buf, cap, token, &il_keys, now);
+    return il_owner_verify_seen(claims, buf, cap, token, &il_keys, seen, now);
 }
 
 
 static int
 il_keys_check_ticket(void *claims, char *buf, size_t cap, il_str_t token,
-    int64_t now)
+    il_token_seen_t *seen, int64_t now)
 {
-    return il_ticket_verify(claims, buf, cap, token, &il_keys, NULL, now);
+    return il_ticket_verify(claims, buf, cap, token, &il_keys, seen, now);
 }
 
 
@@ -460,10 +560,17 @@ static int
 il_keys_check(il_keys_check_pt check, void *claims, char *buf, size_t cap,
     il_str_t token, int64_t now)
 {
-    int  rc;
+    int     rc;
+    size_t  i;
+
+    i = il_keys_memory(token);
 
     (void) pthread_rwlock_rdlock(&il_keys_lock);
-    rc = check(claims, buf, cap, token, now);
+    (void) pthread_mutex_lock(&il_keys_seen[i].lock);
+
+    rc = check(claims, buf, cap, token, &il_keys_seen[i].seen, now);
+
+    (void) pthread_mutex_unlock(&il_keys_seen[i].lock);
     (void) pthread_rwlock_unlock(&il_keys_lock);
 
     return rc;

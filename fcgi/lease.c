@@ -15,10 +15,11 @@
 
 
 typedef struct {
-    il_owner_t  owner;
-    il_str_t    progress;        /* JSON; data NULL: none; so below */
-    il_str_t    step;
-    il_str_t    checkpoint;      /* JSON */
+    il_owner_t   owner;
+    const char  *call;
+    il_str_t     progress;       /* JSON; data NULL: none; so below */
+    il_str_t     step;
+    il_str_t     checkpoint;     /* JSON */
 } il_lease_t;
 
 
@@ -35,6 +36,10 @@ il_lease_queue(il_req_t *r)
 static void
 il_lease_renew_go(il_req_t *r)
 {
+    il_lease_t  *l = r->op;
+
+    l->call = "renew";
+
     if (il_body_fields(r, NULL, 0, 1) != 0) {
         return;
     }
@@ -74,6 +79,8 @@ il_lease_progress_go(il_req_t *r)
         { .name = "step", .types = IL_T_STRING },
         { .name = "checkpoint", .types = IL_T_ANY }
     };
+
+    l->call = "progress";
 
     if (il_body_fields(r, f, 3, 1) != 0
         || il_body_string(r, &f[1], IL_STEP_MAX, &l->step) != 0
@@ -138,9 +145,10 @@ il_lease_call(il_lane_t *lane, il_link_t *link, il_item_t **items, size_t n,
 static void
 il_lease_answer(il_req_t *r, const il_db_result_t *res, size_t row)
 {
-    int64_t    expires;
-    il_str_t   outcome, kind;
-    il_buf_t  *b;
+    int64_t      expires;
+    il_str_t     outcome, kind;
+    il_buf_t    *b;
+    il_lease_t  *l = r->op;
 
     outcome = il_db_cell(res, row, il_db_column(res, "outcome"));
     kind = il_db_cell(res, row, il_db_column(res, "kind"));
@@ -148,9 +156,7 @@ il_lease_answer(il_req_t *r, const il_db_result_t *res, size_t row)
     if (!il_str_eq(outcome, il_cstr("ok"))) {
         il_metric_add_str(IL_MT_RENEW_FAILED, 1, kind, outcome,
                           il_str("", 0));
-        il_owner_refuse(r, outcome, kind,
-                        r->route->handler == il_lease_renew ? "renew"
-                                                            : "progress");
+        il_owner_refuse(r, outcome, kind, l->call);
         return;
     }
 

@@ -25,7 +25,7 @@ il_owner_auth(il_req_t *r, size_t size, void (*next)(il_req_t *r))
     il_owner_t         *o;
     il_owner_claims_t   claims;
 
-    token = il_auth_bearer(r);
+    token = r->sub != NULL ? r->sub->token : il_auth_bearer(r);
 
     if (token.data == NULL
         || il_keys_verify(&claims, buf, sizeof(buf), token,
@@ -44,6 +44,15 @@ il_owner_auth(il_req_t *r, size_t size, void (*next)(il_req_t *r))
 
     r->op = o;
 
+    /* whoever sends several has shown whose they are: of nobody else */
+
+    if (r->sub != NULL
+        && !il_str_eq(claims.tenant, il_cstr(r->who.tenant_name)))
+    {
+        il_owner_invalid(r);
+        return;
+    }
+
     memcpy(o->job_id, claims.job_id, IL_UUID_BYTES);
     memcpy(o->attempt_id, claims.attempt_id, IL_UUID_BYTES);
     o->fence = claims.fence;
@@ -53,6 +62,11 @@ il_owner_auth(il_req_t *r, size_t size, void (*next)(il_req_t *r))
 
     if (o->tenant.data == NULL || o->kind.data == NULL) {
         il_req_internal(r);
+        return;
+    }
+
+    if (r->sub != NULL) {
+        next(r);
         return;
     }
 

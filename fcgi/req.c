@@ -295,6 +295,18 @@ il_req_header(il_req_t *r, const char *name, il_str_t value)
 }
 
 
+void
+il_req_replayed(il_req_t *r)
+{
+    if (r->sub != NULL) {
+        r->sub->replayed = 1;
+        return;
+    }
+
+    il_req_header(r, "Idempotency-Replayed", il_cstr("true"));
+}
+
+
 il_buf_t *
 il_req_json(il_req_t *r, int status)
 {
@@ -403,6 +415,11 @@ il_req_done(il_req_t *r)
 {
     char  code[8];
 
+    if (r->sub != NULL) {
+        r->sub->done(r);
+        return;
+    }
+
     (void) snprintf(code, sizeof(code), "%d", r->status);
     il_metric_add(IL_MT_HTTP_REQUESTS, 1,
                   r->route == NULL ? "-" : r->route->pattern, code, "");
@@ -468,7 +485,10 @@ il_req_problem_more(il_req_t *r, il_problem_e p, il_str_t detail,
 
     /* a handler may know better when it is worth another try */
 
-    if (r->status == 503
+    if (r->sub != NULL) {
+        /* it has no head */
+
+    } else if (r->status == 503
         && (r->head.len == 0
             || memmem(r->head.data, r->head.len, "Retry-After:", 12) == NULL))
     {
@@ -538,6 +558,11 @@ il_req_fail_item(il_item_t *item, il_problem_e p)
 void
 il_req_lane(il_req_t *r, il_lane_t *lane)
 {
+    if (r->sub != NULL) {
+        r->sub->queue(r, lane);
+        return;
+    }
+
     if (il_lane_put(lane, &r->item) != 0) {
         il_req_unavailable(r);
     }

@@ -11,18 +11,23 @@
 
 #include "auth.h"
 #include "buf.h"
+#include "il_hash.h"
 #include "il_json.h"
 #include "il_problem.h"
 #include "lane.h"
 #include "loop.h"
 
 typedef struct il_route_s  il_route_t;
+typedef struct il_sub_s    il_sub_t;
 
 typedef enum {
     IL_M_OTHER = 0, IL_M_GET, IL_M_HEAD, IL_M_POST, IL_M_PUT, IL_M_DELETE
 } il_method_e;
 
 #define IL_REQ_ARGS  2
+
+/* Bytes of what tells the edge that a work key's job has ended (hold.h). */
+#define IL_HOLD_ENDED  (2 * IL_WORK_BYTES + 1 + IL_UUID_TEXT)
 
 struct il_req_s {
     il_item_t          item;          /* first: lanes queue it */
@@ -52,6 +57,9 @@ struct il_req_s {
                                          itself: where a problem of it goes,
                                          and does not end the request */
 
+    il_sub_t          *sub;           /* it is one of several calls in a
+                                         request's body; or NULL */
+
     void              *press;         /* of a button, in pool; or NULL */
 
     /* tells a problem in its own way, in r->out and r->type; or NULL */
@@ -62,6 +70,26 @@ struct il_req_s {
                                                   written; may be NULL */
     il_db_result_t    *res;           /* released with the request */
     il_pool_t          pool;
+};
+
+/*
+ * One of several calls of owners in the body of one request, each handled as
+ * if it had come alone: its fields are those of an object, its token is one
+ * of them, and what would queue or answer it tells whoever has them all.  Its
+ * conn is NULL.
+ */
+struct il_sub_s {
+    il_json_value_t   object;
+    il_str_t          token;          /* data NULL: none */
+    int               replayed;       /* the answer is the first one again */
+    il_str_t          ended;          /* what would be in Interlock-Work-Done,
+                                         in `text`; data NULL: nothing */
+    char              text[IL_HOLD_ENDED];
+
+    void            (*queue)(il_req_t *r, il_lane_t *lane);
+
+    /* r->status and r->out are its answer; the last of it, any thread */
+    void            (*done)(il_req_t *r);
 };
 
 struct il_route_s {
@@ -93,6 +121,9 @@ il_str_t il_req_sig_header(void *ctx, const char *lowcase_name,
 
 /* Adds a header line to the answer.  Values are ours, never raw input. */
 void il_req_header(il_req_t *r, const char *name, il_str_t value);
+
+/* Says that the answer is the first one again. */
+void il_req_replayed(il_req_t *r);
 
 /* The answer is JSON; its text goes to the returned buffer. */
 il_buf_t *il_req_json(il_req_t *r, int status);

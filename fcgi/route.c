@@ -54,6 +54,7 @@ static const il_route_t  il_routes[] = {
     { IL_M_POST, "/v1/leases", IL_ROLE_WORKER, il_claim_post },
     { IL_M_GET, "/v1/leases", IL_ROLE_OPERATOR | IL_ROLE_AUDITOR,
       il_list_leases },
+    { IL_M_POST, "/v1/lease/batch", IL_ROLE_WORKER, il_lease_batch },
     { IL_M_POST, "/v1/lease/renew", IL_ACCESS_OWNER, il_lease_renew },
     { IL_M_POST, "/v1/lease/progress", IL_ACCESS_OWNER, il_lease_progress },
     { IL_M_POST, "/v1/lease/complete", IL_ACCESS_OWNER, il_finish_complete },

@@ -30,6 +30,7 @@ void il_button_job(il_req_t *r);
 void il_submit_job(il_req_t *r);
 void il_submit_jobs(il_req_t *r);
 void il_claim_post(il_req_t *r);
+void il_lease_batch(il_req_t *r);
 void il_lease_renew(il_req_t *r);
 void il_lease_progress(il_req_t *r);
 void il_finish_complete(il_req_t *r);

@@ -32,6 +32,8 @@
 
 static void ngx_http_interlock_work_hash(ngx_http_interlock_zone_t *zone,
     u_char *hash, u_char *work);
+static void ngx_http_interlock_one_done(ngx_http_request_t *r,
+    ngx_http_interlock_main_conf_t *imcf, ngx_str_t *value);
 static void ngx_http_interlock_held_answer(ngx_http_interlock_answer_t *first,
     ngx_http_interlock_answer_t *repeat);
 
@@ -154,10 +156,37 @@ ngx_http_interlock_held_answer(ngx_http_interlock_answer_t *first,
 }
 
 
-/* the value of Interlock-Work-Done: the work's hash in hex, ";", the job */
+/*
+ * The value of Interlock-Work-Done: the work's hash in hex, ";", the job; with
+ * commas between, if one request ended several.
+ */
 
 void
 ngx_http_interlock_work_done(ngx_http_request_t *r,
+    ngx_http_interlock_main_conf_t *imcf, ngx_str_t *value)
+{
+    u_char     *p, *last, *comma;
+    ngx_str_t   one;
+
+    last = value->data + value->len;
+
+    for (p = value->data; p < last; p = comma + 1) {
+        comma = ngx_strlchr(p, last, ',');
+
+        if (comma == NULL) {
+            comma = last;
+        }
+
+        one.data = p;
+        one.len = comma - p;
+
+        ngx_http_interlock_one_done(r, imcf, &one);
+    }
+}
+
+
+static void
+ngx_http_interlock_one_done(ngx_http_request_t *r,
     ngx_http_interlock_main_conf_t *imcf, ngx_str_t *value)
 {
     u_char                    job[IL_UUID_BYTES], work[IL_WORK_BYTES];

@@ -542,6 +542,14 @@ my $night = call('POST', '/v1/leases', { token => 'worker',
 call('POST', '/v1/lease/complete', { headers => {
     authorization => "Bearer $night->{owner_token}" },
     body => { counts => { processed => 7, failed => 1 } } });
+call('POST', '/v1/lease/batch', { token => 'worker', body => { calls => [
+    { owner_token => $night->{owner_token}, call => 'complete',
+      counts => { processed => 7, failed => 1 } },
+    { owner_token => $night->{owner_token}, call => 'renew' },
+    { owner_token => 'none', call => 'release' } ] } });
+call('POST', '/v1/lease/batch', { token => 'worker', body => { calls => 1 } });
+call('POST', '/v1/lease/batch', { %$_, body => { calls => [] } })
+    for $sub, {};
 my %at = (path => "$schedules/nightly/slots/2026-07-24/impact");
 my $seen = call('GET', "$schedule/slots/{date}/impact", { %$op, %at });
 call('GET', "$schedule/slots/{date}/impact", { %$_, %at }) for $sub, {};

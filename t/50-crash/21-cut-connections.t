@@ -88,6 +88,45 @@ sub end_of {
     );
 }
 
+# two completions and a renewal of others' leases, in one request
+sub several {
+    return (
+        app => 'interlockd finish', call => 'interlock.finish',
+        at => [qw(works jobs attempts results)],
+        trigger => [qw(leases delete)],
+        given => sub { return [ map { lease('cut:' . ++$key) } 1 .. 3 ] },
+        start => sub {
+            my ($l) = @_;
+            return begin(api(worker => POST => '/v1/lease/batch', { calls => [
+                map { { owner_token => $l->[$_]{owner_token}, call =>
+                    $_ < 2 ? 'complete' : 'renew' } } 0 .. 2 ] }));
+        },
+        then => sub {
+            my ($l, $c) = @_;
+            my $res = $c->response(12);
+            my @items = @{ $res->{json}{items} // [] };
+            my $again = ask(api(worker => POST => '/v1/lease/batch', { calls
+                => [ map { { owner_token => $_->{owner_token}, call =>
+                    'complete' } } @$l[ 0, 1 ] ] }));
+            return ([ 'answer', $res->{status}, 200 ],
+                [ 'items', join(' ', map { $_->{code} } @items),
+                    '200 200 200' ],
+                [ 'statuses', "$items[0]{status} $items[1]{status}",
+                    'succeeded succeeded' ],
+                [ 'as the first', scalar(grep { $_->{replayed} } @items), 0 ],
+                (map { [ "ends of $_", attempts_of($l->[$_]{job_id}),
+                    'complete' ], [ "results of $_", one('select count(*) '
+                    . "from interlock.results where job_id = "
+                    . "'$l->[$_]{job_id}'"), 1 ] } 0, 1),
+                [ 'goes on', one('select status from interlock.jobs where '
+                    . "id = '$l->[2]{job_id}'"), 'running' ],
+                [ 'again', join(' ', map { "$_->{status} "
+                    . ($_->{replayed} ? 1 : 0) } @{ $again->{json}{items}
+                    // [] }), 'succeeded 1 succeeded 1' ]);
+        },
+    );
+}
+
 sub renewal {
     my ($verb, $body) = @_;
 
@@ -277,6 +316,7 @@ my @calls = (
     { name => 'fail for good', end_of(fail => 'failed', error => 'x',
         retryable => JSON::PP::false) },
     { name => 'release', end_of(release => 'queued') },
+    { name => 'several at once', several() },
 
     # an end that lets a waiting one go on: its wake-up must not be lost
     { name => 'complete before a waiter', app => 'interlockd finish',

@@ -129,6 +129,7 @@ my %body = (
     'POST /v1/tickets' => { kind => 'zebra', work_key => 'zebra:new',
         requested_by => 'dana' },
     'POST /v1/leases' => { kinds => ['zebra'] },
+    'POST /v1/lease/batch' => { calls => [] },
     'POST /v1/jobs/{job_id}/decide' => { %why, action => 'retry' },
     'POST /v1/redrive' => { filter => { kind => 'zebra' } },
     'POST /v1/works/{work_key}/publish' => { %why, revision => 1 },
@@ -291,7 +292,7 @@ for my $op (sort { ($a->{method} eq 'DELETE') <=> ($b->{method} eq 'DELETE') }
     my $r = attempt($op, $operator);
     $did{ substr $r->{status}, 0, 1 }++;
     like($r->{status}, $op->{path} =~ m{^/v1/(?:jobs|jobs:batch|leases
-        |tickets)$}x ? qr/^403$/ : qr/^(?:2..|404|409|412)$/,
+        |lease/batch|tickets)$}x ? qr/^403$/ : qr/^(?:2..|404|409|412)$/,
         "$op->{method} $op->{path} by an operator's session: $r->{status}");
 }
 cmp_ok($did{2}, '>', 20, "of which $did{2} did something");

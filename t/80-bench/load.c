@@ -21,6 +21,8 @@
  *     -w N    claim and complete: REQUEST claims, N at once at most; each
  *             owner token in its answer is completed by COMPLETE, on whatever
  *             connection is free; what is counted and timed is completions
+ *     -b N    so many of them in one COMPLETE, whose body then has a list of
+ *             one, [ … {LINE} … ], and which has no Content-Length
  *     -i S    ends when claims have found nothing for S seconds (1)
  *
  * Prints one line of JSON.
@@ -32,7 +34,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -45,34 +46,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COUNT_MARK  "%%%%%%%%%%%%"
-#define COUNT_LEN   12
-#define LINE_MARK   "{LINE}"
-#define LINE_LEN    6
-#define MARKS       8
-#define LINE_MAX_   4096
+#include "load_text.h"
+
 #define SAMPLES     (1U << 22)
-
-
-typedef struct {
-    char      *text;
-    size_t     len;
-    size_t     mark[MARKS];     /* where COUNT stands */
-    size_t     marks;
-    size_t     line;            /* where {LINE} stands; len if nowhere */
-} il_template_t;
-
-
-typedef struct {
-    char      *data;
-    size_t     len;
-} il_line_t;
 
 
 typedef struct {
     int        fd;
     bool       busy;
     bool       claims;          /* what it asked was a claim */
+    size_t     several;         /* completions that it asked for; 0: one */
     double     since;
     char      *out;
     size_t     out_len;
@@ -93,7 +76,7 @@ static int             ep, timer, port;
 static double          start, end, rate, idle = 1, last_found;
 static uint64_t        counter, first, around, most = UINT64_MAX;
 static uint64_t        sent, done, bad, empty, claimed, reconnects, late;
-static size_t          claim_max, claiming;
+static size_t          claim_max, claiming, batch_max;
 static uint64_t        codes[600];
 static float          *samples;
 static size_t          n_samples;
@@ -101,35 +84,6 @@ static size_t          n_samples;
 /* owner tokens that wait to be completed, a ring */
 static il_line_t      *tokens;
 static size_t          tokens_size, tokens_head, tokens_n;
-
-
-static void  die(const char *format, ...)
-    __attribute__((noreturn, format(printf, 1, 2)));
-
-
-static void
-die(const char *format, ...)
-{
-    va_list  args;
-
-    va_start(args, format);
-    fputs("load: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-    exit(1);
-}
-
-
-static void *
-want(void *p)
-{
-    if (p == NULL) {
-        die("out of memory");
-    }
-
-    return p;
-}
 
 
 static double
@@ -143,67 +97,14 @@ now(void)
 }
 
 
-static char *
-read_file(const char *path, size_t *len)
-{
-    FILE   *f;
-    char   *text;
-    size_t  size, n;
-
-    f = fopen(path, "rb");
-    if (f == NULL) {
-        die("%s: %s", path, strerror(errno));
-    }
-
-    size = 1 << 16;
-    *len = 0;
-    text = want(malloc(size + 1));
-
-    while ((n = fread(text + *len, 1, size - *len, f)) > 0) {
-        *len += n;
-        if (*len == size) {
-            size *= 2;
-            text = want(realloc(text, size + 1));
-        }
-    }
-
-    fclose(f);
-    text[*len] = '\0';
-
-    return text;
-}
-
-
-static void
-read_template(const char *path, il_template_t *t)
-{
-    char  *p;
-
-    t->text = read_file(path, &t->len);
-    t->line = t->len;
-
-    p = strstr(t->text, LINE_MARK);
-    if (p != NULL) {
-        t->line = (size_t) (p - t->text);
-    }
-
-    for (p = t->text; (p = strstr(p, COUNT_MARK)) != NULL; p += COUNT_LEN) {
-        if (t->marks == MARKS) {
-            die("%s: more than %d counts", path, MARKS);
-        }
-        t->mark[t->marks++] = (size_t) (p - t->text);
-    }
-}
-
-
 static void
 read_lines(const char *path)
 {
     char    *text, *p, *nl;
     size_t   len;
 
-    text = read_file(path, &len);
-    lines = want(calloc(len + 1, sizeof(il_line_t)));
+    text = load_file(path, &len);
+    lines = load_want(calloc(len + 1, sizeof(il_line_t)));
 
     for (p = text; (nl = strchr(p, '\n')) != NULL; p = nl + 1) {
         lines[n_lines].data = p;
@@ -211,7 +112,7 @@ read_lines(const char *path)
     }
 
     if (n_lines == 0) {
-        die("%s holds no line", path);
+        load_die("%s holds no line", path);
     }
 }
 
@@ -230,7 +131,7 @@ build(il_conn_t *c, il_template_t *t, const il_line_t *line)
 
     if (t->line < t->len) {
         if (line == NULL || line->len > LINE_MAX_) {
-            die("no line for {LINE}, or one too long");
+            load_die("no line for {LINE}, or one too long");
         }
 
         memcpy(c->out + c->out_len, line->data, line->len);
@@ -259,13 +160,40 @@ build(il_conn_t *c, il_template_t *t, const il_line_t *line)
 }
 
 
+/* The same for the next n tokens at once. */
+static void
+build_several(il_conn_t *c, size_t n)
+{
+    size_t     i;
+    il_line_t  some[LIST_MAX];
+
+    for (i = 0; i < n; i++) {
+        some[i] = tokens[tokens_head];
+        tokens_head = (tokens_head + 1) % tokens_size;
+        tokens_n--;
+    }
+
+    c->out_len = load_list(c->out, &complete, some, n);
+
+    for (i = 0; i < n; i++) {
+        free(some[i].data);
+    }
+
+    c->several = n;
+    c->out_sent = 0;
+    c->in_len = 0;
+    c->scanned = 0;
+    c->busy = true;
+}
+
+
 static void
 watch(il_conn_t *c, int op, uint32_t events)
 {
     struct epoll_event  e = { .events = events, .data.ptr = c };
 
     if (epoll_ctl(ep, op, c->fd, &e) == -1) {
-        die("epoll_ctl: %s", strerror(errno));
+        load_die("epoll_ctl: %s", strerror(errno));
     }
 }
 
@@ -283,12 +211,12 @@ open_conn(il_conn_t *c)
     if (c->fd == -1
         || connect(c->fd, (struct sockaddr *) &sa, sizeof(sa)) == -1)
     {
-        die("connect: %s", strerror(errno));
+        load_die("connect: %s", strerror(errno));
     }
 
     (void) setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     if (fcntl(c->fd, F_SETFL, O_NONBLOCK) == -1) {
-        die("fcntl: %s", strerror(errno));
+        load_die("fcntl: %s", strerror(errno));
     }
 
     watch(c, EPOLL_CTL_ADD, EPOLLIN);
@@ -335,6 +263,14 @@ feed(il_conn_t *c, double t)
 {
     double           due;
     const il_line_t *line;
+
+    if (batch_max > 0 && tokens_n > 0) {
+        c->claims = false;
+        c->since = t;
+        build_several(c, tokens_n < batch_max ? tokens_n : batch_max);
+        flush_out(c);
+        return true;
+    }
 
     if (claim_max > 0 && tokens_n > 0) {
         il_line_t  *token = &tokens[tokens_head];
@@ -385,7 +321,7 @@ keep_token(const char *data, size_t len)
     il_line_t  *bigger;
 
     if (tokens_n == tokens_size) {
-        bigger = want(calloc(tokens_size ? 2 * tokens_size : 1024,
+        bigger = load_want(calloc(tokens_size ? 2 * tokens_size : 1024,
                              sizeof(il_line_t)));
         for (i = 0; i < tokens_n; i++) {
             bigger[i] = tokens[(tokens_head + i) % tokens_size];
@@ -397,7 +333,7 @@ keep_token(const char *data, size_t len)
     }
 
     i = (tokens_head + tokens_n) % tokens_size;
-    tokens[i].data = want(malloc(len));
+    tokens[i].data = load_want(malloc(len));
     memcpy(tokens[i].data, data, len);
     tokens[i].len = len;
     tokens_n++;
@@ -452,7 +388,7 @@ answer(il_conn_t *c, bool *closes)
 
     code = (int) strtol(c->in + 9, NULL, 10);
     if (code < 100 || code > 599) {
-        die("no HTTP: %.60s", c->in);
+        load_die("no HTTP: %.60s", c->in);
     }
 
     *head = '\0';
@@ -495,7 +431,26 @@ finish(il_conn_t *c, int code, double t)
         return;
     }
 
-    done++;
+    if (c->several > 0) {
+        size_t       good;
+        const char  *p;
+
+        good = 0;
+        for (p = c->in; (p = strstr(p, "\"code\":200")) != NULL; p++) {
+            good++;
+        }
+
+        done += c->several;
+        if (good != c->several) {
+            bad += c->several - good;
+            fprintf(stderr, "load: %.400s\n", c->in);
+        }
+        c->several = 0;
+
+    } else {
+        done++;
+    }
+
     if (code < 200 || code > 299) {
         bad++;
         if (bad <= 3) {
@@ -518,7 +473,7 @@ readable(il_conn_t *c)
     for ( ;; ) {
         if (c->in_size - c->in_len < 4096) {
             c->in_size = c->in_size ? 2 * c->in_size : 8192;
-            c->in = want(realloc(c->in, c->in_size + 1));
+            c->in = load_want(realloc(c->in, c->in_size + 1));
         }
 
         n = recv(c->fd, c->in + c->in_len, c->in_size - c->in_len, 0);
@@ -534,7 +489,8 @@ readable(il_conn_t *c)
             if (c->busy) {
                 c->in_len = 0;
                 bad++;
-                done += !c->claims;
+                done += c->several ? c->several : (size_t) !c->claims;
+                c->several = 0;
                 claiming -= c->claims;
                 c->busy = false;
             }
@@ -543,7 +499,7 @@ readable(il_conn_t *c)
 
         c->in_len += (size_t) n;
         if (!c->busy) {
-            die("an answer that nobody asked for: %.60s", c->in);
+            load_die("an answer that nobody asked for: %.60s", c->in);
         }
 
         closes = false;
@@ -567,7 +523,7 @@ set_timer(double at)
     it.it_value.tv_sec = (time_t) at;
     it.it_value.tv_nsec = (long) ((at - (double) it.it_value.tv_sec) * 1e9);
     if (timerfd_settime(timer, TFD_TIMER_ABSTIME, &it, NULL) == -1) {
-        die("timerfd: %s", strerror(errno));
+        load_die("timerfd: %s", strerror(errno));
     }
 }
 
@@ -582,7 +538,7 @@ run(void)
     il_conn_t          *c, **idle_conns;
     struct epoll_event  events[256];
 
-    idle_conns = want(calloc(n_conns, sizeof(il_conn_t *)));
+    idle_conns = load_want(calloc(n_conns, sizeof(il_conn_t *)));
     free_n = 0;
     for (k = n_conns; k-- > 0; ) {
         idle_conns[free_n++] = &conns[k];
@@ -599,7 +555,7 @@ run(void)
                 break;
             }
             if (t > end + 60) {
-                die("%zu requests without an answer", n_conns - free_n);
+                load_die("%zu requests without an answer", n_conns - free_n);
             }
         }
 
@@ -609,7 +565,7 @@ run(void)
 
         n = epoll_wait(ep, events, 256, 100);
         if (n == -1 && errno != EINTR) {
-            die("epoll_wait: %s", strerror(errno));
+            load_die("epoll_wait: %s", strerror(errno));
         }
 
         for (i = 0; i < n; i++) {
@@ -618,7 +574,7 @@ run(void)
                 if (read(timer, &ticks, sizeof(ticks)) == -1
                     && errno != EAGAIN)
                 {
-                    die("timer: %s", strerror(errno));
+                    load_die("timer: %s", strerror(errno));
                 }
                 continue;
             }
@@ -705,7 +661,7 @@ main(int argc, char **argv)
     size_t              i, size;
     struct epoll_event  e = { .events = EPOLLIN, .data.ptr = NULL };
 
-    while ((opt = getopt(argc, argv, "c:d:n:r:l:s:k:w:i:")) != -1) {
+    while ((opt = getopt(argc, argv, "c:d:n:r:l:s:k:w:b:i:")) != -1) {
         switch (opt) {
         case 'c': n_conns = strtoul(optarg, NULL, 10); break;
         case 'd': secs = strtod(optarg, NULL); break;
@@ -715,20 +671,25 @@ main(int argc, char **argv)
         case 's': first = strtoull(optarg, NULL, 10); break;
         case 'k': around = strtoull(optarg, NULL, 10); break;
         case 'w': claim_max = strtoul(optarg, NULL, 10); break;
+        case 'b': batch_max = strtoul(optarg, NULL, 10); break;
         case 'i': idle = strtod(optarg, NULL); break;
-        default: die("see load.c for how it is called");
+        default: load_die("see load.c for how it is called");
         }
     }
 
+    if (batch_max > LIST_MAX) {
+        load_die("at most %d in one", LIST_MAX);
+    }
+
     if (argc - optind < 2 + (claim_max > 0) || n_conns == 0) {
-        die("see load.c for how it is called");
+        load_die("see load.c for how it is called");
     }
 
     port = (int) strtol(argv[optind], NULL, 10);
-    read_template(argv[optind + 1], &request);
+    load_template(argv[optind + 1], &request);
     size = request.len;
     if (claim_max > 0) {
-        read_template(argv[optind + 2], &complete);
+        load_template(argv[optind + 2], &complete);
         size += complete.len;
     }
 
@@ -737,13 +698,14 @@ main(int argc, char **argv)
     if (ep == -1 || timer == -1
         || epoll_ctl(ep, EPOLL_CTL_ADD, timer, &e) == -1)
     {
-        die("epoll: %s", strerror(errno));
+        load_die("epoll: %s", strerror(errno));
     }
 
-    samples = want(malloc(SAMPLES * sizeof(float)));
-    conns = want(calloc(n_conns, sizeof(il_conn_t)));
+    samples = load_want(malloc(SAMPLES * sizeof(float)));
+    conns = load_want(calloc(n_conns, sizeof(il_conn_t)));
     for (i = 0; i < n_conns; i++) {
-        conns[i].out = want(malloc(size + LINE_MAX_));
+        conns[i].out = load_want(malloc(size + LINE_MAX_
+                                   + batch_max * (size + LINE_MAX_)));
         open_conn(&conns[i]);
     }
 

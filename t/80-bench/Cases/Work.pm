@@ -28,6 +28,17 @@ sub claim_request {
           wait => $wait // 0 });
 }
 
+# all that one claim got in one request: load.c -b makes its list longer
+sub completions_request {
+    my ($i) = @_;
+
+    return request(POST => '/v1/lease/batch', {
+        Authorization => 'Bearer ' . $i->token('worker'),
+        'Content-Type' => 'application/json' })
+        . '{"calls":[{"owner_token":"{LINE}","call":"complete",'
+        . '"result":{"ok":true}}]}';
+}
+
 sub complete_request {
     return request(POST => '/v1/lease/complete',
         { Authorization => 'Bearer {LINE}' }, '{"result":{"ok":true}}');
@@ -38,7 +49,7 @@ sub jobs { return 10_000 * seconds() }
 
 # No kind is claimed by two cases: what one leaves, the other would find.
 sub over_http {
-    my ($w) = @_;
+    my ($w, $single) = @_;
 
     my $i = $w->instance;
     $w->put_kind($i, 'bench-work', { overlap => 'allow',
@@ -49,8 +60,10 @@ sub over_http {
     my $postgres = $i->pid('postgres');
     my @before = (cpu(@nginx), cpu(@backend), cluster_cpu($postgres));
     # it ends when a claim finds nothing, which takes no second
-    my $m = load($w, { c => 64, w => 2, d => 600, i => 0 }, $i->port,
-        claim_request($i, 'bench-work', $at_once), complete_request());
+    my $m = load($w, { c => $single ? 64 : 8, w => 2, d => 600, i => 0,
+        $single ? () : (b => $at_once) }, $i->port,
+        claim_request($i, 'bench-work', $at_once),
+        $single ? complete_request() : completions_request($i));
     my @after = (cpu(@nginx), cpu(@backend), cluster_cpu($postgres));
     die "$m->{ops} of " . jobs() . " were completed\n"
         unless $m->{ops} == jobs();
@@ -297,6 +310,7 @@ sub cases {
         title => "claim and complete over HTTP, $at_once a claim",
         sides => [
             interlock => \&over_http,
+            'one by one' => sub { over_http($_[0], 1) },
             'graphile-worker' => peer('graphile-worker', 'drain', \&jobs),
             'pg-boss' => peer('pg-boss', 'drain', \&jobs),
             'bullmq, always' => peer('bullmq', 'drain', \&jobs),
@@ -308,6 +322,10 @@ sub cases {
             { of => 'rate', to => 'bullmq, always' },
             { of => 'nginx_us' }, { of => 'backend_us' }, { of => 'db_us' },
             { of => 'client_cores' },
+            { of => 'rate', side => 'one by one' },
+            { of => 'nginx_us', side => 'one by one' },
+            { of => 'backend_us', side => 'one by one' },
+            { of => 'db_us', side => 'one by one' },
         ],
     }, {
         name => 'work-sql',
