@@ -214,28 +214,34 @@ il_path_encode(char *out, size_t cap, il_str_t s)
 }
 
 
-static void
-il_answer_text(il_out_t *o, const char *name, il_str_t value)
-{
-    if (o->len > 1) {
-        il_out_text(o, ",");
-    }
+/* A member whose value needs no escapes; name with all that is before it,
+ * from the comma to the value's quote. */
 
-    il_out_text(o, "\"");
-    il_out_text(o, name);
-    il_out_text(o, "\":\"");
+static inline void
+il_answer_plain(il_out_t *o, il_str_t name, il_str_t value)
+{
+    il_out_put(o, name);
+    il_out_put(o, value);
+    il_out_lit(o, "\"");
+}
+
+
+static inline void
+il_answer_text(il_out_t *o, il_str_t name, il_str_t value)
+{
+    il_out_put(o, name);
     il_out_json(o, value);
-    il_out_text(o, "\"");
+    il_out_lit(o, "\"");
 }
 
 
 static void
-il_answer_uuid(il_out_t *o, const char *name, const uint8_t *id)
+il_answer_uuid(il_out_t *o, il_str_t name, const uint8_t *id)
 {
     char  text[IL_UUID_TEXT + 1];
 
     il_uuid_format(text, id);
-    il_answer_text(o, name, il_str(text, IL_UUID_TEXT));
+    il_answer_plain(o, name, il_str(text, IL_UUID_TEXT));
 }
 
 
@@ -249,17 +255,17 @@ il_answer_result(il_out_t *o, const il_answer_t *a)
     }
 
     if (a->result_url.len != 0) {
-        il_answer_text(o, "result_url", a->result_url);
+        il_answer_text(o, il_lit(",\"result_url\":\""), a->result_url);
         return;
     }
 
-    il_out_text(o, ",\"result_url\":\"/v1/works/");
+    il_out_lit(o, ",\"result_url\":\"/v1/works/");
 
     for (i = 0; i < a->work_key.len; i++) {
         il_path_put(o, a->work_key.data[i]);
     }
 
-    il_out_text(o, "/result\"");
+    il_out_lit(o, "/result\"");
 }
 
 
@@ -267,38 +273,51 @@ size_t
 il_answer_build(char *out, size_t cap, const il_answer_t *a)
 {
     char      id[IL_UUID_TEXT + 1];
+    il_str_t  job;
     il_out_t  o;
 
     il_out_init(&o, out, cap);
 
-    il_out_text(&o, "{");
-    il_answer_text(&o, "decision", il_decision_name(a->decision));
+    il_answer_plain(&o, il_lit("{\"decision\":\""),
+                    il_decision_name(a->decision));
 
-    if (a->has & IL_ANSWER_HAS_JOB) {
-        il_answer_uuid(&o, "job_id", a->job_id);
-    }
-
-    il_answer_text(&o, "work_key", a->work_key);
-    il_answer_text(&o, "kind", a->kind);
-
-    if (a->status != IL_S_NONE) {
-        il_answer_text(&o, "status", il_status_name(a->status));
-    }
+    job = il_str(id, IL_UUID_TEXT);
 
     if (a->has & IL_ANSWER_HAS_JOB) {
         il_uuid_format(id, a->job_id);
-        il_out_text(&o, ",\"status_url\":\"");
-        il_out_text(&o, a->button ? IL_ANSWER_BUTTON_JOBS : IL_ANSWER_JOBS);
-        il_out_text(&o, id);
-        il_out_text(&o, "\"");
+        il_answer_plain(&o, il_lit(",\"job_id\":\""), job);
+    }
+
+    il_answer_text(&o, il_lit(",\"work_key\":\""), a->work_key);
+    il_answer_text(&o, il_lit(",\"kind\":\""), a->kind);
+
+    if (a->status != IL_S_NONE) {
+        il_answer_plain(&o, il_lit(",\"status\":\""),
+                        il_status_name(a->status));
+    }
+
+    if (a->has & IL_ANSWER_HAS_JOB) {
+        il_out_lit(&o, ",\"status_url\":\"");
+
+        if (a->button) {
+            il_out_lit(&o, IL_ANSWER_BUTTON_JOBS);
+
+        } else {
+            il_out_lit(&o, IL_ANSWER_JOBS);
+        }
+
+        il_out_put(&o, job);
+        il_out_lit(&o, "\"");
     }
 
     if (a->has & IL_ANSWER_HAS_ACTIVE) {
-        il_answer_uuid(&o, "active_job_id", a->active_job_id);
+        il_answer_uuid(&o, il_lit(",\"active_job_id\":\""),
+                       a->active_job_id);
     }
 
     if (a->has & IL_ANSWER_HAS_SUPERSEDED) {
-        il_answer_uuid(&o, "superseded_job_id", a->superseded_job_id);
+        il_answer_uuid(&o, il_lit(",\"superseded_job_id\":\""),
+                       a->superseded_job_id);
     }
 
     if (a->has & IL_ANSWER_HAS_RESULT) {
@@ -306,10 +325,11 @@ il_answer_build(char *out, size_t cap, const il_answer_t *a)
     }
 
     if (a->reason != IL_R_NONE) {
-        il_answer_text(&o, "reason", il_reason_name(a->reason));
+        il_answer_plain(&o, il_lit(",\"reason\":\""),
+                        il_reason_name(a->reason));
     }
 
-    il_out_text(&o, "}");
+    il_out_lit(&o, "}");
 
     return il_out_len(&o);
 }
@@ -318,10 +338,10 @@ il_answer_build(char *out, size_t cap, const il_answer_t *a)
 static void
 il_compact_name(il_out_t *o, il_str_t name)
 {
-    il_out_text(o, ";");
+    il_out_lit(o, ";");
 
     if (name.len == 0) {
-        il_out_text(o, "-");
+        il_out_lit(o, "-");
         return;
     }
 
@@ -334,10 +354,10 @@ il_compact_uuid(il_out_t *o, int present, const uint8_t *id)
 {
     char  text[IL_UUID_TEXT + 1];
 
-    il_out_text(o, ";");
+    il_out_lit(o, ";");
 
     if (!present) {
-        il_out_text(o, "-");
+        il_out_lit(o, "-");
         return;
     }
 
@@ -372,12 +392,12 @@ il_answer_compact(char *out, size_t cap, const il_answer_t *a, int code)
 
     il_out_init(&o, out, cap);
 
-    il_out_text(&o, "1;");
+    il_out_lit(&o, "1;");
     il_out_put(&o, il_str(digits, 3));
     il_compact_name(&o, il_decision_name(a->decision));
     il_compact_name(&o, il_status_name(a->status));
     il_compact_name(&o, il_reason_name(a->reason));
-    il_out_text(&o, ";");
+    il_out_lit(&o, ";");
     il_out_put(&o, a->has < 10 ? il_str(has + 1, 1) : il_str(has, 2));
     il_compact_uuid(&o, a->has & IL_ANSWER_HAS_JOB, a->job_id);
     il_compact_uuid(&o, a->has & IL_ANSWER_HAS_ACTIVE, a->active_job_id);

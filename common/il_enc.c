@@ -336,45 +336,78 @@ il_json_short_escape(uint8_t c)
 }
 
 
+/* Bytes that stand for themselves in a JSON string: ASCII but for control
+ * characters, quotes and backslashes. */
+
+static const uint8_t  il_json_plain[256] = {
+    [0x20 ... 0x21] = 1, [0x23 ... 0x5b] = 1, [0x5d ... 0x7f] = 1
+};
+
+
+/* One character at p, of n bytes, that does not stand for itself: what is to
+ * be written for it, and in *step how many bytes it has. */
+
+static il_str_t
+il_json_escape_one(const uint8_t *p, size_t n, size_t *step, char unit[8])
+{
+    char  hex[3], letter;
+
+    *step = il_utf8_step(p, n);
+
+    if (*step == 0) {
+        *step = 1;
+        return il_str("\xef\xbf\xbd", 3);
+    }
+
+    if (*step > 1) {
+        return il_str((const char *) p, *step);
+    }
+
+    letter = il_json_short_escape(*p);
+
+    if (letter != 0) {
+        unit[0] = '\\';
+        unit[1] = letter;
+        return il_str(unit, 2);
+    }
+
+    il_hex_encode(hex, p, 1);
+    memcpy(unit, "\\u00", 4);
+    memcpy(unit + 4, hex, 2);
+
+    return il_str(unit, 6);
+}
+
+
 size_t
 il_json_escape(char *out, size_t cap, il_str_t s)
 {
-    char            unit[8], hex[3];
+    char            unit[8];
     size_t          i, n, used, step;
+    il_str_t        one;
     const uint8_t  *p;
 
     p = (const uint8_t *) s.data;
     used = 0;
 
     for (i = 0; i < s.len; i += step) {
-        step = il_utf8_step(p + i, s.len - i);
 
-        if (step == 0) {
-            memcpy(unit, "\xef\xbf\xbd", 3);
-            n = 3;
-            step = 1;
+        for (n = i; n < s.len && il_json_plain[p[n]]; n++) { /* void */ }
 
-        } else if (step == 1 && (unit[1] = il_json_short_escape(p[i])) != 0) {
-            unit[0] = '\\';
-            n = 2;
-
-        } else if (step == 1 && p[i] < 0x20) {
-            il_hex_encode(hex, &p[i], 1);
-            memcpy(unit, "\\u00", 4);
-            memcpy(unit + 4, hex, 2);
-            n = 6;
+        if (n > i) {
+            step = n - i;
+            one = il_str(s.data + i, step);
 
         } else {
-            memcpy(unit, p + i, step);
-            n = step;
+            one = il_json_escape_one(p + i, s.len - i, &step, unit);
         }
 
-        if (cap - used < n) {
+        if (cap - used < one.len) {
             return (size_t) -1;
         }
 
-        memcpy(out + used, unit, n);
-        used += n;
+        memcpy(out + used, one.data, one.len);
+        used += one.len;
     }
 
     return used;

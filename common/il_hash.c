@@ -6,6 +6,8 @@
  * in pieces; being the last part it cannot run into another one.
  */
 
+#include <endian.h>
+
 #include "il_hash.h"
 
 
@@ -72,26 +74,157 @@ il_fp_final(il_fp_t *fp, uint8_t out[IL_FP_BYTES])
 }
 
 
+/*
+ * SipHash-2-4.  Bytes are gathered in `tail`, little end first, until there
+ * are eight; `len` counts them all, though only its last byte is used.
+ */
+
+typedef struct {
+    uint64_t  v0, v1, v2, v3;
+    uint64_t  tail;
+    size_t    len;
+} il_sip_t;
+
+
+static inline uint64_t
+il_sip_rotl(uint64_t x, unsigned n)
+{
+    return (x << n) | (x >> (64 - n));
+}
+
+
+static inline uint64_t
+il_sip_load(const uint8_t *p)
+{
+    uint64_t  w;
+
+    memcpy(&w, p, sizeof(w));
+
+    return le64toh(w);
+}
+
+
+static inline void
+il_sip_rounds(il_sip_t *s, unsigned n)
+{
+    while (n-- > 0) {
+        s->v0 += s->v1;
+        s->v1 = il_sip_rotl(s->v1, 13) ^ s->v0;
+        s->v0 = il_sip_rotl(s->v0, 32);
+        s->v2 += s->v3;
+        s->v3 = il_sip_rotl(s->v3, 16) ^ s->v2;
+        s->v0 += s->v3;
+        s->v3 = il_sip_rotl(s->v3, 21) ^ s->v0;
+        s->v2 += s->v1;
+        s->v1 = il_sip_rotl(s->v1, 17) ^ s->v2;
+        s->v2 = il_sip_rotl(s->v2, 32);
+    }
+}
+
+
+static inline void
+il_sip_word(il_sip_t *s, uint64_t w)
+{
+    s->v3 ^= w;
+    il_sip_rounds(s, 2);
+    s->v0 ^= w;
+}
+
+
+/* Eight bytes, wherever the bytes before them ended. */
+
+static inline void
+il_sip_eight(il_sip_t *s, uint64_t w)
+{
+    unsigned  bits;
+
+    bits = 8 * (unsigned) (s->len % 8);
+    s->len += 8;
+
+    il_sip_word(s, s->tail | w << bits);
+    s->tail = bits == 0 ? 0 : w >> (64 - bits);
+}
+
+
+static void
+il_sip_part(il_sip_t *state, il_str_t part)
+{
+    size_t          n;
+    il_sip_t        s;
+    const uint8_t  *p;
+
+    /* a copy stays in registers: chars may alias anything */
+
+    s = *state;
+    p = (const uint8_t *) part.data;
+
+    il_sip_eight(&s, part.len);
+
+    for (n = part.len; n >= 8; n -= 8) {
+        il_sip_eight(&s, il_sip_load(p));
+        p += 8;
+    }
+
+    while (n-- > 0) {
+        s.tail |= (uint64_t) *p++ << 8 * (s.len++ % 8);
+
+        if (s.len % 8 == 0) {
+            il_sip_word(&s, s.tail);
+            s.tail = 0;
+        }
+    }
+
+    *state = s;
+}
+
+
+static void
+il_sip_store(uint8_t *out, const il_sip_t *s)
+{
+    uint64_t  w;
+
+    w = htole64(s->v0 ^ s->v1 ^ s->v2 ^ s->v3);
+    memcpy(out, &w, sizeof(w));
+}
+
+
 void
 il_entry_hash(uint8_t out[IL_ENTRY_BYTES], const uint8_t key[IL_ENTRY_KEY],
     const il_str_t *parts, size_t n)
 {
-    size_t                    i;
-    crypto_generichash_state  state;
+    size_t    i;
+    uint64_t  k0, k1;
+    il_sip_t  s;
 
-    (void) crypto_generichash_init(&state, key, IL_ENTRY_KEY, IL_ENTRY_BYTES);
+    k0 = il_sip_load(key);
+    k1 = il_sip_load(key + 8);
+
+    /* 0xee tells 128 bits from 64 */
+
+    s.v0 = k0 ^ 0x736f6d6570736575;
+    s.v1 = k1 ^ 0x646f72616e646f6d ^ 0xee;
+    s.v2 = k0 ^ 0x6c7967656e657261;
+    s.v3 = k1 ^ 0x7465646279746573;
+    s.tail = 0;
+    s.len = 0;
 
     /* The number of parts too: a list never equals its own beginning. */
 
-    il_hash_length(&state, n);
+    il_sip_eight(&s, n);
 
     for (i = 0; i < n; i++) {
-        il_hash_part(&state, parts[i]);
+        il_sip_part(&s, parts[i]);
     }
 
-    (void) crypto_generichash_final(&state, out, IL_ENTRY_BYTES);
+    il_sip_word(&s, s.tail | (uint64_t) s.len << 56);
 
-    sodium_memzero(&state, sizeof(state));
+    s.v2 ^= 0xee;
+    il_sip_rounds(&s, 4);
+    il_sip_store(out, &s);
+
+    s.v1 ^= 0xdd;
+    il_sip_rounds(&s, 4);
+    il_sip_store(out + 8, &s);
 }
 
 

@@ -1,6 +1,7 @@
 /*
- * il_hash.h: fingerprints and keyed entry hashes, both BLAKE2b (RFC 7693),
- * both over length-prefixed parts.
+ * il_hash.h: fingerprints (BLAKE2b, RFC 7693) and keyed entry hashes
+ * (SipHash-2-4 with 128 bits, Aumasson and Bernstein, 2012), both over
+ * length-prefixed parts.
  */
 
 #ifndef IL_HASH_H
@@ -16,7 +17,7 @@
 
 #define IL_FP_BYTES      32
 #define IL_ENTRY_BYTES   16
-#define IL_ENTRY_KEY     32
+#define IL_ENTRY_KEY     16
 
 /* The fingerprint of a request: method, source, URI (as sent, with its
  * query), and the raw body, which may come in any number of pieces.  Tells a
@@ -32,7 +33,9 @@ void il_fp_update(il_fp_t *fp, const void *data, size_t len);
 void il_fp_final(il_fp_t *fp, uint8_t out[IL_FP_BYTES]);
 
 /* 128-bit hash over n length-prefixed parts, under a secret key that is
- * random per start: no collision can be built from outside. */
+ * random per start: no collision can be built from outside, as long as the
+ * hashes themselves are not shown to anybody.  Several times as fast as
+ * BLAKE2b for the few hundred bytes that a request has. */
 void il_entry_hash(uint8_t out[IL_ENTRY_BYTES],
     const uint8_t key[IL_ENTRY_KEY], const il_str_t *parts, size_t n);
 

@@ -4,12 +4,37 @@
 
 #include "il_enc.h"
 #include "il_key.h"
+#include "il_out.h"
 
 
 static int
 il_key_must_encode(uint8_t c)
 {
     return c == '%' || c == ':' || c <= 0x20 || c == 0x7f;
+}
+
+
+/* Bytes of a part that stand in a key as they are, wherever: all but those to
+ * be encoded, and dots, which depend on what is around them. */
+
+static const uint8_t  il_key_plain[256] = {
+    [0x21 ... '%' - 1] = 1, ['%' + 1 ... '.' - 1] = 1, ['.' + 1 ... ':' - 1] = 1,
+    [':' + 1 ... 0x7e] = 1, [0x80 ... 0xff] = 1
+};
+
+
+/* How many of them there are at s[at]. */
+
+static size_t
+il_key_run(il_str_t s, size_t at)
+{
+    size_t  n;
+
+    for (n = at; n < s.len && il_key_plain[(uint8_t) s.data[n]]; n++) {
+        /* void */
+    }
+
+    return n - at;
 }
 
 
@@ -35,18 +60,68 @@ il_key_dot_segment(il_str_t s, size_t at)
 }
 
 
+/* One part as it stands in a key; last: no other one follows. */
+
+static void
+il_key_put(il_out_t *o, il_str_t part, int last)
+{
+    static const char  digits[] = "0123456789ABCDEF";
+
+    char     unit[3];
+    size_t   k, n, dots;
+    uint8_t  c;
+
+    dots = 0;
+
+    for (k = 0; k < part.len; k++) {
+
+        n = il_key_run(part, k);
+
+        if (n > 0) {
+            il_out_put(o, il_str(part.data + k, n));
+            k += n;
+
+            if (k == part.len) {
+                return;
+            }
+        }
+
+        c = (uint8_t) part.data[k];
+
+        if (o->len == 0 || (k > 0 && part.data[k - 1] == '/')) {
+            dots = il_key_dot_segment(part, k);
+
+            /* what goes on behind a ":" is no segment of dots */
+
+            if (!last && k + dots == part.len) {
+                dots = 0;
+            }
+        }
+
+        if (dots == 0 && !il_key_must_encode(c)) {
+            il_out_put(o, il_str(part.data + k, 1));
+            continue;
+        }
+
+        dots -= dots > 0;
+
+        unit[0] = '%';
+        unit[1] = digits[c >> 4];
+        unit[2] = digits[c & 0x0f];
+
+        il_out_put(o, il_str(unit, 3));
+    }
+}
+
+
 il_key_rc_e
 il_key_build(char *out, size_t cap, size_t *len, const il_str_t *parts,
     size_t n)
 {
-    static const char  digits[] = "0123456789ABCDEF";
-
-    size_t   i, k, used, need, dots;
-    uint8_t  c;
+    size_t    i;
+    il_out_t  o;
 
     *len = 0;
-    used = 0;
-    dots = 0;
 
     if (n == 0) {
         return IL_KEY_INCOMPLETE;
@@ -54,10 +129,6 @@ il_key_build(char *out, size_t cap, size_t *len, const il_str_t *parts,
 
     if (n > IL_KEY_PARTS_MAX) {
         return IL_KEY_TOO_LONG;
-    }
-
-    if (cap > IL_KEY_MAX) {
-        cap = IL_KEY_MAX;
     }
 
     for (i = 0; i < n; i++) {
@@ -74,47 +145,22 @@ il_key_build(char *out, size_t cap, size_t *len, const il_str_t *parts,
         }
     }
 
+    il_out_init(&o, out, cap > IL_KEY_MAX ? IL_KEY_MAX : cap);
+
     for (i = 0; i < n; i++) {
+
         if (i != 0) {
-            if (used == cap) {
-                return IL_KEY_TOO_LONG;
-            }
-
-            out[used++] = ':';
+            il_out_lit(&o, ":");
         }
 
-        for (k = 0; k < parts[i].len; k++) {
-            c = (uint8_t) parts[i].data[k];
-
-            if (used == 0 || (k > 0 && parts[i].data[k - 1] == '/')) {
-                dots = il_key_dot_segment(parts[i], k);
-
-                /* what goes on behind a ":" is no segment of dots */
-
-                if (i + 1 < n && k + dots == parts[i].len) {
-                    dots = 0;
-                }
-            }
-
-            need = dots > 0 || il_key_must_encode(c) ? 3 : 1;
-            dots -= dots > 0;
-
-            if (cap - used < need) {
-                return IL_KEY_TOO_LONG;
-            }
-
-            if (need == 1) {
-                out[used++] = (char) c;
-                continue;
-            }
-
-            out[used++] = '%';
-            out[used++] = digits[c >> 4];
-            out[used++] = digits[c & 0x0f];
-        }
+        il_key_put(&o, parts[i], i + 1 == n);
     }
 
-    *len = used;
+    if (o.failed) {
+        return IL_KEY_TOO_LONG;
+    }
+
+    *len = il_out_len(&o);
 
     return IL_KEY_OK;
 }

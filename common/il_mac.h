@@ -9,8 +9,7 @@
 #ifndef IL_MAC_H
 #define IL_MAC_H
 
-#include <sodium.h>
-
+#include "il_mac_key.h"
 #include "il_sig.h"
 
 #pragma GCC visibility push(hidden)
@@ -36,7 +35,7 @@ typedef struct {
     il_sig_alg_e  alg;
 
     union {
-        crypto_auth_hmacsha256_state  sha256;
+        il_mac_key_t                  sha256;
         crypto_auth_hmacsha512_state  sha512;
         il_hmac_sha1_t                sha1;
     } u;
@@ -49,6 +48,11 @@ size_t il_mac_len(il_sig_alg_e alg);
 void il_mac_init(il_mac_t *m, il_sig_alg_e alg, const uint8_t *key,
     size_t keylen);
 void il_mac_update(il_mac_t *m, il_str_t data);
+
+/* The same as il_mac_init() with IL_SIG_SHA256, in two steps: the first once
+ * a key. */
+void il_mac_key(il_mac_key_t *k, const uint8_t *key, size_t keylen);
+void il_mac_begin(il_mac_t *m, const il_mac_key_t *k);
 
 /* Writes il_mac_len() bytes and wipes the state. */
 void il_mac_final(il_mac_t *m, uint8_t out[IL_MAC_MAX]);

@@ -42,6 +42,10 @@ il_out_put(il_out_t *o, il_str_t s)
 }
 
 
+/* Literals, whose lengths the compiler knows. */
+#define il_out_lit(o, lit)  il_out_put(o, il_lit(lit))
+
+
 static inline void
 il_out_text(il_out_t *o, const char *text)
 {

@@ -11,6 +11,7 @@
 #ifndef IL_SIG_H
 #define IL_SIG_H
 
+#include "il_mac_key.h"
 #include "il_str.h"
 
 #pragma GCC visibility push(hidden)
@@ -87,6 +88,8 @@ typedef struct {
     uint8_t  data[IL_SIG_SECRET_BYTES];
     size_t   len;
     int      kind;                    /* scheme's own (e.g. v1 or v1a) */
+
+    il_mac_key_t  mac;                /* of data, for HMAC-SHA256 */
 } il_sig_secret_t;
 
 typedef enum { IL_SIG_SHA256 = 0, IL_SIG_SHA512, IL_SIG_SHA1 } il_sig_alg_e;

@@ -242,9 +242,10 @@ il_sig_secret_line(il_sig_conf_t *conf, il_str_t line)
 int
 il_sig_conf_secrets(il_sig_conf_t *conf, il_str_t text, char *err, size_t cap)
 {
-    size_t       i, start, number;
-    il_str_t     line;
-    const char  *wrong;
+    size_t            i, start, number;
+    il_str_t          line;
+    const char       *wrong;
+    il_sig_secret_t  *secret;
 
     il_sig_conf_wipe(conf);
 
@@ -276,7 +277,8 @@ il_sig_conf_secrets(il_sig_conf_t *conf, il_str_t text, char *err, size_t cap)
             return -1;
         }
 
-        conf->nsecrets++;
+        secret = &conf->secrets[conf->nsecrets++];
+        il_mac_key(&secret->mac, secret->data, secret->len);
     }
 
     if (conf->nsecrets == 0) {

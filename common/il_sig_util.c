@@ -166,7 +166,12 @@ il_sig_try_secrets(const il_sig_conf_t *conf, int kind, il_sig_alg_e alg,
             continue;
         }
 
-        il_mac_init(&m, alg, conf->secrets[i].data, conf->secrets[i].len);
+        if (alg == IL_SIG_SHA256) {
+            il_mac_begin(&m, &conf->secrets[i].mac);
+
+        } else {
+            il_mac_init(&m, alg, conf->secrets[i].data, conf->secrets[i].len);
+        }
 
         for (k = 0; k < npieces; k++) {
             il_mac_update(&m, pieces[k]);

@@ -23,6 +23,7 @@ typedef struct {
 } il_str_t;
 
 #define il_string(lit)  { (lit), sizeof(lit) - 1 }
+#define il_lit(text)    il_str((text), sizeof(text) - 1)
 
 static inline il_str_t
 il_str(const char *data, size_t len)

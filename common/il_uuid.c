@@ -27,22 +27,20 @@ il_uuid7(uint8_t out[IL_UUID_BYTES], uint64_t unix_ms)
 void
 il_uuid_format(char *out, const uint8_t in[IL_UUID_BYTES])
 {
-    char    hex[2 * IL_UUID_BYTES + 1];
-    size_t  i, n;
+    static const char  digits[] = "0123456789abcdef";
 
-    il_hex_encode(hex, in, IL_UUID_BYTES);
+    size_t  i;
 
-    n = 0;
-
-    for (i = 0; i < 2 * IL_UUID_BYTES; i++) {
-        if (i == 8 || i == 12 || i == 16 || i == 20) {
-            out[n++] = '-';
+    for (i = 0; i < IL_UUID_BYTES; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            *out++ = '-';
         }
 
-        out[n++] = hex[i];
+        *out++ = digits[in[i] >> 4];
+        *out++ = digits[in[i] & 0x0f];
     }
 
-    out[n] = '\0';
+    *out = '\0';
 }
 
 

@@ -216,6 +216,7 @@ ngx_http_interlock_redirected(ngx_http_request_t *r,
     ctx->keyed = 0;
     ctx->body_ready = 0;
     ctx->verified = 0;
+    ctx->fp_known = 0;
     ctx->ticket = NULL;
 
     ngx_str_null(&ctx->tenant);
@@ -322,11 +323,27 @@ ngx_http_interlock_ask(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx)
 
     zone = ctx->lcf->shm_zone->data;
 
-    claim = ngx_http_interlock_zone_claim(zone,
+    claim = ctx->idem.len
+            ? ngx_http_interlock_zone_look(zone, &ctx->id, &ctx->answer)
+            : NGX_HTTP_INTERLOCK_CLAIM_NONE;
+
+    if (claim == NGX_HTTP_INTERLOCK_CLAIM_DONE && !ctx->lcf->dry_run) {
+        return ngx_http_interlock_duplicate(r, ctx);
+    }
+
+    /* whatever is not a repeat may be the same work again */
+
+    if (ngx_http_interlock_work_identity(r, ctx) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (claim == NGX_HTTP_INTERLOCK_CLAIM_NONE) {
+        claim = ngx_http_interlock_zone_claim(zone,
                                           ctx->idem.len ? &ctx->id : NULL,
                                           ctx->holdable ? &ctx->work : NULL,
                                           ngx_http_interlock_done_limit(ctx),
                                           &ctx->owner, &ctx->answer);
+    }
 
     ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "interlock claim: %d owner: %uL", claim, ctx->owner);

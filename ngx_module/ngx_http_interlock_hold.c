@@ -38,18 +38,18 @@ static void ngx_http_interlock_held_answer(ngx_http_interlock_answer_t *first,
     ngx_http_interlock_answer_t *repeat);
 
 
-/* The credentials are in parts, as ngx_http_interlock_identity() has them. */
-
-void
-ngx_http_interlock_work_identity(ngx_http_interlock_ctx_t *ctx, il_str_t *who,
-    ngx_uint_t n)
+ngx_int_t
+ngx_http_interlock_work_identity(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx)
 {
     u_char                      check[IL_ENTRY_BYTES], work[IL_WORK_BYTES];
     il_str_t                    parts[2 + NGX_HTTP_INTERLOCK_WHO];
     ngx_http_interlock_zone_t  *zone;
 
-    if (ctx->tenant.len == 0 || ctx->kind.len == 0 || ctx->work_key.len == 0) {
-        return;
+    if (ctx->holdable || ctx->tenant.len == 0 || ctx->kind.len == 0
+        || ctx->work_key.len == 0)
+    {
+        return NGX_OK;
     }
 
     zone = ctx->lcf->shm_zone->data;
@@ -59,16 +59,21 @@ ngx_http_interlock_work_identity(ngx_http_interlock_ctx_t *ctx, il_str_t *who,
 
     ngx_http_interlock_work_hash(zone, ctx->work.hash, work);
 
-    parts[0] = il_str((char *) ctx->fp, IL_FP_BYTES);
+    parts[0] = il_str((char *) ctx->same, IL_ENTRY_BYTES);
     parts[1] = ngx_http_interlock_str(&ctx->kind);
 
-    ngx_memcpy(&parts[2], who, n * sizeof(il_str_t));
+    if (ngx_http_interlock_who(r, ctx, &parts[2]) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
-    il_entry_hash(check, ngx_http_interlock_zone_key(zone), parts, 2 + n);
+    il_entry_hash(check, ngx_http_interlock_zone_key(zone), parts,
+                  2 + NGX_HTTP_INTERLOCK_WHO);
 
     ngx_memcpy(ctx->work.check, check, NGX_HTTP_INTERLOCK_CHECK_BYTES);
 
     ctx->holdable = 1;
+
+    return NGX_OK;
 }
 
 

@@ -21,6 +21,12 @@
     *(d) = il_str(text, sizeof(text) - 1)
 
 
+/* a worker process has one thread: keys are built here, then copied to memory
+ * of just their size */
+
+static char  ngx_http_interlock_key_buffer[ngx_max(IL_KEY_MAX, IL_IDEM_MAX)];
+
+
 static il_problem_e ngx_http_interlock_value(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, ngx_http_complex_value_t *cv,
     ngx_str_t *value, il_str_t *detail);
@@ -34,6 +40,8 @@ static il_problem_e ngx_http_interlock_idem_body(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 static ngx_uint_t ngx_http_interlock_repeated(ngx_http_request_t *r,
     ngx_array_t *headers);
+static void ngx_http_interlock_content_hash(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, const u_char *key);
 static ngx_int_t ngx_http_interlock_cookie(ngx_http_request_t *r,
     il_str_t *cookie);
 
@@ -81,10 +89,6 @@ ngx_http_interlock_keys(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
 
     if (problem != IL_P_NONE) {
         return problem;
-    }
-
-    if (ctx->lcf->split == NULL) {
-        ngx_http_interlock_fingerprint(r, ctx);
     }
 
     return IL_P_NONE;
@@ -178,7 +182,7 @@ static il_problem_e
 ngx_http_interlock_build_work_key(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, il_str_t *detail)
 {
-    char                       key[IL_KEY_MAX];
+    char                      *key;
     size_t                     len;
     il_str_t                   parts[IL_KEY_PARTS_MAX];
     ngx_str_t                  value;
@@ -204,7 +208,9 @@ ngx_http_interlock_build_work_key(ngx_http_request_t *r,
         parts[i] = ngx_http_interlock_str(&value);
     }
 
-    rc = il_key_build(key, sizeof(key), &len, parts, i);
+    key = ngx_http_interlock_key_buffer;
+
+    rc = il_key_build(key, IL_KEY_MAX, &len, parts, i);
 
     if (rc != IL_KEY_OK) {
         *detail = il_cstr(il_key_strerror(rc));
@@ -228,7 +234,7 @@ static il_problem_e
 ngx_http_interlock_idem(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
     il_str_t *detail)
 {
-    char          key[IL_IDEM_MAX];
+    char         *key;
     size_t        len;
     ngx_str_t     value;
     il_problem_e  problem;
@@ -258,6 +264,8 @@ ngx_http_interlock_idem(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
             "this location needs an idempotency key");
         return IL_P_IDEMPOTENCY_KEY_MISSING;
     }
+
+    key = ngx_http_interlock_key_buffer;
 
     if (il_idem_parse(ngx_http_interlock_str(&value), key, &len) != 0) {
         ngx_http_interlock_detail(detail,
@@ -326,6 +334,12 @@ ngx_http_interlock_fingerprint(ngx_http_request_t *r,
 {
     il_fp_t  fp;
 
+    if (ctx->fp_known) {
+        return;
+    }
+
+    ctx->fp_known = 1;
+
     il_fp_init(&fp, ngx_http_interlock_str(&r->method_name),
                ngx_http_interlock_str(&ctx->source),
                ngx_http_interlock_str(&r->unparsed_uri));
@@ -348,42 +362,29 @@ ngx_int_t
 ngx_http_interlock_identity(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx)
 {
-    u_char                      check[IL_ENTRY_BYTES];
-    il_str_t                    parts[6];
-    const u_char               *key;
-    ngx_http_interlock_zone_t  *zone;
+    u_char         check[IL_ENTRY_BYTES];
+    il_str_t       parts[3 + NGX_HTTP_INTERLOCK_WHO];
+    const u_char  *key;
 
-    zone = ctx->lcf->shm_zone->data;
-    key = ngx_http_interlock_zone_key(zone);
+    key = ngx_http_interlock_zone_key(ctx->lcf->shm_zone->data);
 
-    parts[0] = ngx_http_interlock_str(&ctx->tenant);
-    parts[1] = ngx_http_interlock_str(&ctx->source);
-    parts[2] = ngx_http_interlock_str(&ctx->idem);
-    parts[3] = ngx_http_interlock_str(&ctx->lcf->verified);
-    parts[4] = il_str(NULL, 0);
-    parts[5] = il_str(NULL, 0);
-
-    if (ctx->lcf->verify == NULL) {
-
-        if (r->headers_in.authorization) {
-            parts[4] = ngx_http_interlock_str(
-                                         &r->headers_in.authorization->value);
-        }
-
-        if (ngx_http_interlock_cookie(r, &parts[5]) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
-
-    ngx_http_interlock_work_identity(ctx, &parts[3], NGX_HTTP_INTERLOCK_WHO);
+    ngx_http_interlock_content_hash(r, ctx, key);
 
     if (ctx->idem.len == 0) {
         return NGX_OK;
     }
 
-    il_entry_hash(ctx->id.hash, key, parts, 6);
+    parts[0] = ngx_http_interlock_str(&ctx->tenant);
+    parts[1] = ngx_http_interlock_str(&ctx->source);
+    parts[2] = ngx_http_interlock_str(&ctx->idem);
 
-    parts[0] = il_str((char *) ctx->fp, IL_FP_BYTES);
+    if (ngx_http_interlock_who(r, ctx, &parts[3]) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    il_entry_hash(ctx->id.hash, key, parts, 3 + NGX_HTTP_INTERLOCK_WHO);
+
+    parts[0] = il_str((char *) ctx->same, IL_ENTRY_BYTES);
     parts[1] = ngx_http_interlock_str(&ctx->kind);
     parts[2] = ngx_http_interlock_str(&ctx->work_key);
 
@@ -392,6 +393,57 @@ ngx_http_interlock_identity(ngx_http_request_t *r,
     ngx_memcpy(ctx->id.check, check, NGX_HTTP_INTERLOCK_CHECK_BYTES);
 
     return NGX_OK;
+}
+
+
+/*
+ * What the fingerprint is made of, by the zone's own hash: it never leaves
+ * this machine, so it need not be the one that everybody can compute, which
+ * takes several times as long.
+ */
+
+static void
+ngx_http_interlock_content_hash(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, const u_char *key)
+{
+    il_str_t  parts[4];
+
+    if (ctx->ticket) {
+
+        /* what a press is are not the bytes of the request */
+
+        parts[0] = il_str((char *) ctx->fp, IL_FP_BYTES);
+
+        il_entry_hash(ctx->same, key, parts, 1);
+        return;
+    }
+
+    parts[0] = ngx_http_interlock_str(&r->method_name);
+    parts[1] = ngx_http_interlock_str(&ctx->source);
+    parts[2] = ngx_http_interlock_str(&r->unparsed_uri);
+    parts[3] = ctx->body;
+
+    il_entry_hash(ctx->same, key, parts, 4);
+}
+
+
+ngx_int_t
+ngx_http_interlock_who(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
+    il_str_t *who)
+{
+    who[0] = ngx_http_interlock_str(&ctx->lcf->verified);
+    who[1] = il_str(NULL, 0);
+    who[2] = il_str(NULL, 0);
+
+    if (ctx->lcf->verify) {
+        return NGX_OK;
+    }
+
+    if (r->headers_in.authorization) {
+        who[1] = ngx_http_interlock_str(&r->headers_in.authorization->value);
+    }
+
+    return ngx_http_interlock_cookie(r, &who[2]);
 }
 
 

@@ -208,7 +208,9 @@ typedef struct {
     ngx_str_t                       kind;
     ngx_str_t                       work_key;
     ngx_str_t                       idem;
-    u_char                          fp[IL_FP_BYTES];
+    u_char                          fp[IL_FP_BYTES];    /* if fp_known */
+    u_char                          same[IL_ENTRY_BYTES];   /* what it is of,
+                                                 * by the zone's own hash */
     il_json_rc_e                    json_rc;    /* worst of the variables */
     il_problem_e                    value_problem;  /* of other variables */
     il_str_t                        value_detail;
@@ -239,6 +241,7 @@ typedef struct {
     unsigned                        body_read:1;
     unsigned                        keyed:1;    /* variables have values */
     unsigned                        verified:1;
+    unsigned                        fp_known:1;
     unsigned                        redirected:1;
     unsigned                        counted:1;
     unsigned                        waited:1;
@@ -488,8 +491,14 @@ il_problem_e ngx_http_interlock_keys(ngx_http_request_t *r,
 ngx_int_t ngx_http_interlock_identity(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 
-/* Where a body is split, ngx_http_interlock_keys() leaves this out: it is of
- * the whole body. */
+/* Who asks: NGX_HTTP_INTERLOCK_WHO parts of a hash, slices of the request's
+ * memory.  NGX_ERROR if out of memory. */
+ngx_int_t ngx_http_interlock_who(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_str_t *who);
+
+/* ctx->fp, if it is not known yet: few need it, and it costs more than all of
+ * the zone's hashes.  Where a body is split it must be asked for while the
+ * body is the one that came. */
 void ngx_http_interlock_fingerprint(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 
@@ -560,12 +569,13 @@ char *ngx_http_interlock_status(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_int_t ngx_http_interlock_status_handler(ngx_http_request_t *r);
 
-/* ngx_http_interlock_hold.c: work keys that are held.  who has n parts, at most
- * NGX_HTTP_INTERLOCK_WHO; answer may be NULL; seconds is how long a repeat's
- * own key may be remembered. */
+/* ngx_http_interlock_hold.c: work keys that are held.  _work_identity is of a
+ * request whose own identity is known, once; NGX_ERROR if out of memory.
+ * answer may be NULL; seconds is how long a repeat's own key may be
+ * remembered. */
 
-void ngx_http_interlock_work_identity(ngx_http_interlock_ctx_t *ctx,
-    il_str_t *who, ngx_uint_t n);
+ngx_int_t ngx_http_interlock_work_identity(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
 void ngx_http_interlock_hold(ngx_http_interlock_ctx_t *ctx, ngx_str_t *value,
     ngx_http_interlock_answer_t *answer, time_t seconds);
 void ngx_http_interlock_work_done(ngx_http_request_t *r,

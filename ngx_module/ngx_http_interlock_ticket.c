@@ -423,6 +423,7 @@ ngx_http_interlock_ticket_keys(ngx_http_request_t *r,
 
     il_button_fp(ctx->fp, t->claims.kind, t->claims.work_key, t->claims.user,
                  t->in.fresh);
+    ctx->fp_known = 1;
 
     return ngx_http_interlock_ticket_idem(r, ctx, detail);
 }

@@ -259,6 +259,8 @@ ngx_http_interlock_fp_variable(ngx_http_request_t *r,
         return NGX_OK;
     }
 
+    ngx_http_interlock_fingerprint(r, ctx);
+
     value.data = ngx_pnalloc(r->pool, 2 * IL_FP_BYTES);
     if (value.data == NULL) {
         return NGX_ERROR;

@@ -30,7 +30,7 @@
 #include "ngx_http_interlock_entry.h"
 
 
-#define NGX_HTTP_INTERLOCK_MAGIC  0x696c7a6f6e650003
+#define NGX_HTTP_INTERLOCK_MAGIC  0x696c7a6f6e650004
 
 
 static ngx_int_t ngx_http_interlock_zone_create(
@@ -189,6 +189,30 @@ const u_char *
 ngx_http_interlock_zone_key(ngx_http_interlock_zone_t *zone)
 {
     return zone->sh->key;
+}
+
+
+ngx_http_interlock_claim_e
+ngx_http_interlock_zone_look(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_id_t *id, ngx_http_interlock_answer_t *answer)
+{
+    ngx_http_interlock_node_t   *node;
+    ngx_http_interlock_claim_e   rc;
+
+    ngx_http_interlock_zone_lock(zone);
+
+    node = ngx_http_interlock_entry_lookup(zone->sh, id);
+
+    if (node && ngx_http_interlock_entry_live(zone->sh, node)) {
+        rc = ngx_http_interlock_entry_judge(node, id, answer);
+
+    } else {
+        rc = NGX_HTTP_INTERLOCK_CLAIM_NONE;
+    }
+
+    ngx_http_interlock_zone_unlock(zone);
+
+    return rc;
 }
 
 

@@ -176,6 +176,14 @@ ngx_int_t ngx_http_interlock_zone_init(ngx_shm_zone_t *shm_zone, void *data);
 const u_char *ngx_http_interlock_zone_key(ngx_http_interlock_zone_t *zone);
 
 /*
+ * Looks the request up and changes nothing: DONE (*answer is set), BUSY or
+ * MISMATCH, or NONE if there is no live entry.
+ */
+ngx_http_interlock_claim_e ngx_http_interlock_zone_look(
+    ngx_http_interlock_zone_t *zone, ngx_http_interlock_id_t *id,
+    ngx_http_interlock_answer_t *answer);
+
+/*
  * Looks the request up, and makes an entry in flight if there is none.  If
  * its work is held, it is answered with that instead, and its own entry is
  * done at once, for as long as the hold says and at most limit seconds.

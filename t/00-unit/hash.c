@@ -1,7 +1,7 @@
 /*
  * hash.c: HMAC (RFC 4231, RFC 2202), fingerprints, entry hashes.  The values
- * of fingerprints and entry hashes were computed by another implementation
- * of BLAKE2b from the encoding that il_hash.c describes.
+ * of fingerprints and entry hashes were computed by other implementations
+ * of BLAKE2b and SipHash from the encoding that il_hash.c describes.
  */
 
 #include "unit.h"
@@ -287,10 +287,10 @@ entry_hashes(void **state)
     parts[3] = il_str(NULL, 0);
 
     il_entry_hash(a, key, parts, 3);
-    assert_hex(a, sizeof(a), "172abbc880539145bb1c42b7e5abe291");
+    assert_hex(a, sizeof(a), "6910f7ac5bfa9ff14cfee5a4832f930e");
 
     il_entry_hash(b, key, NULL, 0);
-    assert_hex(b, sizeof(b), "a93a3b99d2c6ddb6177797d4335c4a42");
+    assert_hex(b, sizeof(b), "c293ab68efe6f296bd92a49d6257801d");
 
     /* An empty part is a part. */
 
@@ -304,9 +304,62 @@ entry_hashes(void **state)
 
     parts[0] = il_lit("demo");
     parts[1] = il_lit("github");
-    key[31] ^= 1;
+    key[15] ^= 1;
     il_entry_hash(b, key, parts, 3);
     assert_memory_not_equal(a, b, sizeof(a));
+}
+
+
+/* The same as libsodium's SipHash over all parts in one piece, wherever in a
+ * word one part ends and the next begins. */
+
+static void
+entry_pieces(void **state)
+{
+    char      text[64];
+    size_t    a, b, i, k, n;
+    uint8_t   key[IL_ENTRY_KEY], got[IL_ENTRY_BYTES], want[IL_ENTRY_BYTES];
+    uint8_t   flat[3 * 8 + sizeof(text)];
+    il_str_t  parts[2];
+    uint64_t  words[3];
+
+    (void) state;
+
+    for (i = 0; i < sizeof(key); i++) {
+        key[i] = (uint8_t) (7 * i + 1);
+    }
+
+    for (i = 0; i < sizeof(text); i++) {
+        text[i] = (char) (0xff - 3 * i);
+    }
+
+    for (a = 0; a <= 24; a++) {
+        for (b = 0; b <= sizeof(text) - 24; b++) {
+            parts[0] = il_str(text, a);
+            parts[1] = il_str(text + a, b);
+
+            words[0] = 2;
+            words[1] = a;
+            words[2] = b;
+            n = 0;
+
+            for (i = 0; i < 3; i++) {
+                for (k = 0; k < 8; k++) {
+                    flat[n++] = (uint8_t) (words[i] >> (8 * k));
+                }
+
+                if (i > 0) {
+                    memcpy(flat + n, parts[i - 1].data, parts[i - 1].len);
+                    n += parts[i - 1].len;
+                }
+            }
+
+            assert_int_equal(crypto_shorthash_siphashx24(want, flat, n, key),
+                             0);
+            il_entry_hash(got, key, parts, 2);
+            assert_memory_equal(got, want, sizeof(want));
+        }
+    }
 }
 
 
@@ -356,6 +409,7 @@ main(void)
         cmocka_unit_test(sha1_of_every_length),
         cmocka_unit_test(fingerprints),
         cmocka_unit_test(entry_hashes),
+        cmocka_unit_test(entry_pieces),
         cmocka_unit_test(work_hashes),
         cmocka_unit_test(digests),
     };

@@ -19,7 +19,6 @@
 #include "il_str.h"
 
 #define il_rows(table)  (sizeof(table) / sizeof((table)[0]))
-#define il_lit(text)    il_str((text), sizeof(text) - 1)
 
 /* A copy in a heap block of just that size, so that a read past its end is
  * seen by AddressSanitizer and valgrind.  Freed with il_drop(). */
