@@ -253,23 +253,53 @@ il_edge_tell(void)
 }
 
 
+/* Records of a datagram's lines, chained behind *last.  How many; and adds to
+ * *malformed how many lines were none. */
+
+static size_t
+il_edge_lines(il_str_t datagram, il_item_t ***last, size_t *malformed)
+{
+    size_t             n;
+    il_edge_record_t  *rec;
+
+    n = 0;
+
+    do {
+        rec = il_edge_parse(il_edge_next(&datagram));
+
+        if (rec == NULL) {
+            (*malformed)++;
+            continue;
+        }
+
+        il_edge_heard(rec->zone, rec->seq, 1);
+
+        **last = &rec->item;
+        *last = &rec->item.next;
+        n++;
+
+    } while (datagram.len > 0);
+
+    return n;
+}
+
+
 /* One read: how many datagrams there were. */
 
 static int
 il_edge_read(void)
 {
-    int                 i, got;
-    size_t              n, malformed;
-    il_item_t          *first, **last;
-    struct iovec        iov[IL_EDGE_READ];
-    struct mmsghdr      msgs[IL_EDGE_READ];
-    il_edge_record_t   *rec;
+    int              i, got;
+    size_t           n, malformed;
+    il_item_t       *first, **last;
+    struct iovec     iov[IL_EDGE_READ];
+    struct mmsghdr   msgs[IL_EDGE_READ];
 
     memset(msgs, 0, sizeof(msgs));
 
     for (i = 0; i < IL_EDGE_READ; i++) {
-        iov[i].iov_base = il_edge.room + (size_t) i * IL_EDGE_LINE_MAX;
-        iov[i].iov_len = IL_EDGE_LINE_MAX;
+        iov[i].iov_base = il_edge.room + (size_t) i * IL_EDGE_GRAM_MAX;
+        iov[i].iov_len = IL_EDGE_GRAM_MAX;
         msgs[i].msg_hdr.msg_iov = &iov[i];
         msgs[i].msg_hdr.msg_iovlen = 1;
     }
@@ -290,22 +320,14 @@ il_edge_read(void)
     malformed = 0;
 
     for (i = 0; i < got; i++) {
-        rec = NULL;
 
-        if (!(msgs[i].msg_hdr.msg_flags & MSG_TRUNC)) {
-            rec = il_edge_parse(il_str(iov[i].iov_base, msgs[i].msg_len));
-        }
-
-        if (rec == NULL) {
+        if (msgs[i].msg_hdr.msg_flags & MSG_TRUNC) {
             malformed++;
             continue;
         }
 
-        il_edge_heard(rec->zone, rec->seq, 1);
-
-        *last = &rec->item;
-        last = &rec->item.next;
-        n++;
+        n += il_edge_lines(il_str(iov[i].iov_base, msgs[i].msg_len), &last,
+                           &malformed);
     }
 
     il_edge_metric("malformed", malformed);
@@ -381,7 +403,7 @@ il_edge_start(void)
     }
 
     il_edge.event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    il_edge.room = malloc((size_t) IL_EDGE_READ * IL_EDGE_LINE_MAX);
+    il_edge.room = malloc((size_t) IL_EDGE_READ * IL_EDGE_GRAM_MAX);
 
     if (il_edge.event < 0 || il_edge.room == NULL
         || il_lane_start(&il_srv.edge, &il_edge_ops, &il_srv.conf, 1) != 0
@@ -463,8 +485,9 @@ il_edge_put(il_db_args_t *args, il_item_t *item)
     il_db_put_text(args, 4, rec->tenant);
     il_db_put_text(args, 5, rec->source);
     il_db_put_text(args, 6, rec->idem);
-    il_db_put_bytes(args, 7, il_str((const char *) rec->fp,
-                                    sizeof(rec->fp)));
+    il_db_put_bytes(args, 7, rec->has_fp ? il_str((const char *) rec->fp,
+                                                  sizeof(rec->fp))
+                                         : il_str(NULL, 0));
     il_db_put_text(args, 8, rec->kind);
     il_db_put_text(args, 9, rec->work_key);
     il_db_put_text(args, 10, il_decision_name(rec->decision));

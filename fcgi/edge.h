@@ -1,10 +1,11 @@
 /*
  * edge.h: what nginx answered alone is put on record.
  *
- * nginx sends one datagram for each such request: a line of its access log in
- * the format interlock_audit (ngx_module/interlock_audit), as syslog, to the
- * socket `edge_socket`.  A datagram may be lost; so each has a number, counted
- * by the edge, and what is missing shows (see sql/functions/edge_record.sql).
+ * nginx sends one datagram for those of a round of its event loop: lines as the
+ * file ngx_module/interlock_audit has them (ngx_http_interlock_record.c), or
+ * one of its access log as syslog, to the socket `edge_socket`.  A datagram may
+ * be lost; so each request has a number, counted by the edge, and what is
+ * missing shows (see sql/functions/edge_record.sql).
  */
 
 #ifndef IL_EDGE_H

@@ -151,9 +151,21 @@ il_edge_numbers(il_edge_record_t *rec, const il_str_t *fields)
            == 0
            && il_digits_parse(fields[IL_EDGE_SEQ], 18, &rec->seq) == 0
            && rec->seq > 0
-           && il_edge_time(fields[IL_EDGE_AT], &rec->at) == 0
-           && il_hex_decode(rec->fp, sizeof(rec->fp),
-                            fields[IL_EDGE_FINGERPRINT]) == 0 ? 0 : -1;
+           && il_edge_time(fields[IL_EDGE_AT], &rec->at) == 0 ? 0 : -1;
+}
+
+
+static int
+il_edge_fp(il_edge_record_t *rec, const il_str_t *fields)
+{
+    if (fields[IL_EDGE_FINGERPRINT].len == 0) {
+        return rec->decision == IL_D_DUPLICATE ? 0 : -1;
+    }
+
+    rec->has_fp = 1;
+
+    return il_hex_decode(rec->fp, sizeof(rec->fp),
+                         fields[IL_EDGE_FINGERPRINT]);
 }
 
 
@@ -208,21 +220,47 @@ il_edge_answer(il_edge_record_t *rec, const il_str_t *fields)
 }
 
 
+il_str_t
+il_edge_next(il_str_t *datagram)
+{
+    il_str_t     line;
+    const char  *p;
+
+    line = *datagram;
+
+    p = line.len == 0 ? NULL : memchr(line.data, '\n', line.len);
+
+    if (p == NULL) {
+        *datagram = il_str(NULL, 0);
+        return line;
+    }
+
+    line.len = (size_t) (p - line.data);
+    *datagram = il_str(p + 1, datagram->len - line.len - 1);
+
+    return line;
+}
+
+
 il_edge_record_t *
-il_edge_parse(il_str_t datagram)
+il_edge_parse(il_str_t line)
 {
     il_str_t           fields[IL_EDGE_FIELDS], text;
     const char        *p;
     il_edge_record_t  *rec;
 
+    if (line.len == 0 || line.len > IL_EDGE_LINE_MAX) {
+        return NULL;
+    }
+
     /* no header has a brace: neither a time, nor a host's name, nor a tag */
 
-    p = datagram.len == 0 ? NULL : memchr(datagram.data, '{', datagram.len);
+    p = memchr(line.data, '{', line.len);
     if (p == NULL) {
         return NULL;
     }
 
-    text = il_str(p, datagram.len - (size_t) (p - datagram.data));
+    text = il_str(p, line.len - (size_t) (p - line.data));
 
     rec = calloc(1, sizeof(il_edge_record_t) + text.len);
     if (rec == NULL) {
@@ -234,7 +272,8 @@ il_edge_parse(il_str_t datagram)
     if (il_edge_take(text, (char *) (rec + 1), text.len, fields) != 0
         || il_edge_numbers(rec, fields) != 0
         || il_edge_names(rec, fields) != 0
-        || il_edge_answer(rec, fields) != 0)
+        || il_edge_answer(rec, fields) != 0
+        || il_edge_fp(rec, fields) != 0)
     {
         free(rec);
         return NULL;

@@ -11,7 +11,9 @@
 #include "lane.h"
 
 #define IL_EDGE_ZONE_BYTES  16
-#define IL_EDGE_LINE_MAX    16384      /* bytes of a datagram */
+#define IL_EDGE_LINE_MAX    16384      /* bytes of one line */
+#define IL_EDGE_GRAM_MAX    32768      /* and of a datagram of them, as the
+                                          edge makes it */
 
 /* A record; its texts lie behind it, in one allocation with it. */
 typedef struct {
@@ -26,6 +28,7 @@ typedef struct {
     int            code;                /* of the answer, as all below */
     il_answer_t    answer;
     uint8_t        fp[IL_FP_BYTES];
+    int            has_fp;              /* else it is the first request's */
     il_str_t       tenant;
     il_str_t       source;
     il_str_t       kind;
@@ -34,12 +37,19 @@ typedef struct {
 } il_edge_record_t;
 
 /*
- * Reads a datagram: a syslog header (RFC 3164, as nginx writes it), then a
- * JSON object of strings, the format interlock_audit of ngx_module/interlock_
- * audit.  All of it is checked as if a stranger had sent it.  A record to be
- * freed with free(), or NULL: not such a line, or out of memory.
+ * The next line of a datagram, which has at least one; there is another one
+ * behind it if *datagram is not empty then.
  */
-il_edge_record_t *il_edge_parse(il_str_t datagram) IL_MUST_CHECK;
+il_str_t il_edge_next(il_str_t *datagram);
+
+/*
+ * Reads a line: perhaps a syslog header (RFC 3164, as nginx writes it), then a
+ * JSON object of strings, the format interlock_audit of ngx_module/interlock_
+ * audit; a duplicate's fingerprint may be empty.  All of it is checked as if a
+ * stranger had sent it.  A record to be freed with free(), or NULL: not such a
+ * line, or out of memory.
+ */
+il_edge_record_t *il_edge_parse(il_str_t line) IL_MUST_CHECK;
 
 /* A record that only says how far a zone is; as above. */
 il_edge_record_t *il_edge_told(const uint8_t zone[IL_EDGE_ZONE_BYTES],

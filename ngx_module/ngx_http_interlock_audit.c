@@ -5,10 +5,9 @@
 
 
 /*
- * What the edge answered alone is told to the backend afterwards, by nginx's
- * own access log (see the file interlock_audit): these are its variables.  A
- * request that was answered alone has a number, so that one that was lost on
- * the way shows.
+ * Variables for an access log of what the edge answered alone (see the file
+ * interlock_audit).  A request that was answered alone has a number, so that
+ * one that was lost on the way shows.
  */
 
 

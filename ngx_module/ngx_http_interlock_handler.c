@@ -53,8 +53,8 @@ static ngx_int_t ngx_http_interlock_busy(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 static ngx_int_t ngx_http_interlock_duplicate(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
-static void ngx_http_interlock_alone(ngx_http_interlock_ctx_t *ctx,
-    ngx_http_interlock_outcome_e outcome);
+static void ngx_http_interlock_alone(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, ngx_http_interlock_outcome_e outcome);
 
 
 ngx_int_t
@@ -511,9 +511,9 @@ ngx_http_interlock_duplicate(ngx_http_request_t *r,
     }
 
     ctx->state = NGX_HTTP_INTERLOCK_ANSWERED;
-    ngx_http_interlock_alone(ctx, ctx->coalesced
-                                  ? NGX_HTTP_INTERLOCK_COALESCED
-                                  : NGX_HTTP_INTERLOCK_DUPLICATE);
+    ngx_http_interlock_alone(r, ctx, ctx->coalesced
+                                     ? NGX_HTTP_INTERLOCK_COALESCED
+                                     : NGX_HTTP_INTERLOCK_DUPLICATE);
 
     return ngx_http_interlock_reply_answer(r, ctx);
 }
@@ -614,10 +614,12 @@ ngx_http_interlock_count(ngx_http_interlock_ctx_t *ctx,
  * so that a gap in what it is told later shows */
 
 static void
-ngx_http_interlock_alone(ngx_http_interlock_ctx_t *ctx,
+ngx_http_interlock_alone(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
     ngx_http_interlock_outcome_e outcome)
 {
     ctx->number = ngx_http_interlock_zone_number(ctx->lcf->shm_zone->data);
+
+    ngx_http_interlock_record(r, ctx);
 
     ngx_http_interlock_count(ctx, outcome);
 }

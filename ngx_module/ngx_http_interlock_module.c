@@ -160,6 +160,13 @@ static ngx_command_t  ngx_http_interlock_commands[] = {
       0,
       NULL },
 
+    { ngx_string("interlock_audit"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_interlock_record_conf,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("interlock_status"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
       ngx_http_interlock_status,
@@ -222,6 +229,9 @@ ngx_http_interlock_create_main_conf(ngx_conf_t *cf)
            != NGX_OK
         || ngx_array_init(&imcf->answer, cf->pool, 8, sizeof(ngx_int_t))
            != NGX_OK
+        || ngx_array_init(&imcf->records, cf->pool, 2,
+                          sizeof(ngx_http_interlock_record_t *))
+           != NGX_OK
         || ngx_array_init(&imcf->used, cf->pool, 16,
                           sizeof(ngx_http_interlock_used_t))
            != NGX_OK)
@@ -283,6 +293,7 @@ ngx_http_interlock_create_loc_conf(ngx_conf_t *cf)
     conf->wait = NGX_CONF_UNSET_MSEC;
     conf->dry_run = NGX_CONF_UNSET;
     conf->effect = NGX_CONF_UNSET_PTR;
+    conf->record = NGX_CONF_UNSET_PTR;
 
     return conf;
 }
@@ -330,6 +341,7 @@ ngx_http_interlock_merge(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *prev,
 
     ngx_conf_merge_ptr_value(conf->shm_zone, prev->shm_zone, NULL);
     ngx_conf_merge_ptr_value(conf->verify, prev->verify, NULL);
+    ngx_conf_merge_ptr_value(conf->record, prev->record, NULL);
     ngx_conf_merge_msec_value(conf->wait, prev->wait, 2000);
     ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
 

@@ -48,7 +48,8 @@
 #define NGX_HTTP_INTERLOCK_VALUE_MAX        0x0fffffff
 
 
-typedef struct ngx_http_interlock_edge_s  ngx_http_interlock_edge_t;
+typedef struct ngx_http_interlock_edge_s    ngx_http_interlock_edge_t;
+typedef struct ngx_http_interlock_record_s  ngx_http_interlock_record_t;
 
 
 typedef struct {
@@ -61,6 +62,9 @@ typedef struct {
     ngx_array_t                     body;       /* of ngx_int_t */
     ngx_array_t                     keys;       /* of ngx_int_t */
     ngx_array_t                     answer;     /* of ngx_int_t */
+
+    ngx_array_t                     records;    /* of ..._record_t *: the
+                                                 * sockets */
 
     ngx_array_t                     used;       /* of ..._used_t: variables
                                                  * in values of directives */
@@ -150,6 +154,7 @@ typedef struct {
     ngx_msec_t                      wait;
     ngx_flag_t                      dry_run;
     ngx_uint_t                      status;
+    ngx_http_interlock_record_t    *record;     /* NULL: off */
 
     /* the fencing proxy's */
 
@@ -328,6 +333,17 @@ ngx_int_t ngx_http_interlock_edge_begin(ngx_cycle_t *cycle);
 void ngx_http_interlock_edge_end(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_interlock_edge_value(ngx_http_request_t *r,
     ngx_str_t *value);
+
+/*
+ * ngx_http_interlock_record.c: "interlock_audit".  _record: puts a request
+ * that was answered alone (ctx->number, decision and answer are set) on
+ * record, if the location has it so.  In a worker process; never waits.
+ */
+
+char *ngx_http_interlock_record_conf(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+void ngx_http_interlock_record(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx);
 
 /* ngx_http_interlock_check.c: that there is the zone of "interlock"; what
  * goes with a gate */

@@ -510,6 +510,17 @@ bad('wait: twice', '', 'interlock_wait 1s; interlock_wait 1s;',
 good('dry run', '', 'interlock_dry_run on;');
 bad('dry run: other', '', 'interlock_dry_run maybe;',
     qr/invalid value "maybe" in "interlock_dry_run"/);
+good('audit', "interlock_audit unix:/run/interlock/edge.sock; $ZONE",
+    'interlock_audit off;');
+good('audit: within the prefix', $ZONE, 'interlock_audit unix:edge.sock;');
+bad("audit: $_", $ZONE, "interlock_audit $_;",
+    qr/invalid value "$_" in "interlock_audit"/)
+    for qw(on unix: /run/edge.sock 127.0.0.1:514);
+bad('audit: a long path', $ZONE, 'interlock_audit unix:/' . 'x' x 107 . ';',
+    qr/the path "\/x+" in "interlock_audit" is too long for a socket/);
+bad('audit: twice', $ZONE, 'interlock_audit off; interlock_audit off;',
+    qr/"interlock_audit" directive is duplicate/);
+
 good('status', $ZONE, 'interlock_status;');
 good("status: $_", $ZONE, "interlock_status $_;") for qw(json prometheus);
 bad('status: other', $ZONE, 'interlock_status xml;',

@@ -1,5 +1,6 @@
 /*
- * edge.c: lines that tell of a request that the edge answered alone.
+ * edge.c: datagrams and lines that tell of requests that the edge answered
+ * alone.
  */
 
 #include "fuzz.h"
@@ -10,10 +11,25 @@
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    il_str_t           line;
+    size_t             n;
+    il_str_t           line, rest, one;
     il_edge_record_t  *rec, *again;
 
     line = il_fuzz_copy(data, size);
+
+    /* a datagram is cut into lines, and into nothing else */
+
+    rest = line;
+    n = 0;
+
+    do {
+        one = il_edge_next(&rest);
+        n += one.len + 1;
+        IL_HOLDS(one.len == 0 || memchr(one.data, '\n', one.len) == NULL);
+    } while (rest.len > 0);
+
+    IL_HOLDS(n == size + 1 || (n == size && data[size - 1] == '\n'));
+
     rec = il_edge_parse(line);
 
     if (rec != NULL) {
