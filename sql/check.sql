@@ -1,9 +1,7 @@
 -- check.sql: what must hold whenever no call is under way.  Each query states
--- one invariant and returns no row; a row names what is wrong.  One result
--- set of (check_name, what) in all.  Run at the end of every test that wrote.
---
--- Run it as the owner, in one snapshot.  sql/README.md says which constraint
--- or lock holds each of them.
+-- one invariant and returns no row; a row names what is wrong, as (check_name,
+-- what).  Run at the end of every test that wrote, as the owner, in one
+-- snapshot.  sql/README.md says which constraint or lock holds each of them.
 
 with live as (
     select l.tenant, l.work_key, l.job_id, l.attempt_id, l.fence,
@@ -21,7 +19,7 @@ fences as (
 ),
 head as (
     select j.tenant, j.work_key, count(*) filter (where j.exclusive) as n
-    from interlock.jobs j
+    from interlock.jobs_live j
     where j.status in ('running', 'checking', 'held')
         or j.place in ('ready', 'delayed', 'limited')
     group by 1, 2
@@ -30,10 +28,10 @@ room as (
     select g.tenant, g.name, l.capacity, l.start_rate,
         (select count(*) from interlock.lease_groups x
          where x.tenant = g.tenant and x.group_name = g.name) as live,
-        (select count(*) from interlock.jobs j
+        (select count(*) from interlock.jobs_live j
          where j.tenant = g.tenant and j.limited_by = g.name
              and j.place in ('ready', 'delayed')) as have,
-        (select count(*) from interlock.jobs j
+        (select count(*) from interlock.jobs_live j
          where j.tenant = g.tenant and j.limited_by = g.name
              and j.place = 'limited') as waiting
     from interlock.limit_groups g
@@ -683,6 +681,10 @@ from interlock.alert_deliveries d
 left join interlock.alerts a on a.tenant = d.tenant and a.name = d.alert
 where a.due_at is null
 union all
+select 'a job that is live and has ended', format('%s/%s', j.tenant, j.id)
+from interlock.jobs_live j
+join interlock.jobs_ended e on e.tenant = j.tenant and e.id = j.id
+union all
 select 'the inbox and what it is about differ',
     format('%s/%s', coalesce(x.tenant, b.tenant), coalesce(x.id, b.id))
 from (select j.tenant, 'job:' || j.id as id, j.status as state
@@ -695,5 +697,4 @@ full join (
     where i.state in ('held', 'parked', 'needs_human')) b
     on b.tenant = x.tenant and b.id = x.id and b.state = x.state
 where x.id is null or b.id is null
-
 order by 1, 2;

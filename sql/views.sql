@@ -1,6 +1,7 @@
 -- views.sql: what interlock_audit may read.  Nothing else is granted to it.
 -- No secret is in them: token hashes, payloads and idempotency keys' owners
--- stay behind.
+-- stay behind.  Of what is kept in parts (jobs, live and ended ones) it is the
+-- whole.
 
 create or replace view interlock.audit_tenants as
 select t.id as tenant, t.name, t.fence_floor, t.created_at

@@ -37,7 +37,7 @@ end
 $$;
 
 -- inbox_set_job(j, moved): its status has just become what it is, or only its
--- assignee has.
+-- assignee has; j is live or has ended.
 create or replace function interlock.inbox_set_job(
     j interlock.jobs, p_moved boolean)
 returns void

@@ -1,4 +1,4 @@
--- 01_job_delivery.sql: before the files that show a job.
+-- 01_job_delivery.sql: before the files that show a job, live or ended.
 
 -- job_delivery(j): has the job reached those for whom it was made: delivered
 -- once each of its kind's delivery_effects is confirmed, pending before that;

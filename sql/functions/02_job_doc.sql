@@ -1,4 +1,5 @@
--- 02_job_doc.sql: how a job is shown; before the files that use it.
+-- 02_job_doc.sql: how a job, live or ended, is shown; before the files that
+-- use it.
 
 -- job_attempts(tenant, job): a JSON array of the job's last ten attempts that
 -- ended, oldest first; without those whose answer never reached a worker.

@@ -86,7 +86,7 @@ $$;
 
 -- slot_job(x): the job that does, or did, the work of a slot: the one it was
 -- admitted as, or what took that one's place or ran it again; else the newest
--- that a plan made for it.  taken: that of another slot, or of nobody's, took
+-- that a plan made for it; live or ended.  taken: that of another slot, or of nobody's, took
 -- the place of its own.
 create or replace function interlock.slot_job(
     x interlock.slots, out job interlock.jobs, out taken boolean)

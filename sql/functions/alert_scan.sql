@@ -263,13 +263,13 @@ set enable_bitmapscan = off
 as $$
 begin
     return least(
-        (select min(j.run_at) from interlock.jobs j
+        (select min(j.run_at) from interlock.jobs_live j
          where j.tenant = p_tenant and j.kind = p_kind
              and j.place = 'ready'),
-        (select min(j.run_at) from interlock.jobs j
+        (select min(j.run_at) from interlock.jobs_live j
          where j.tenant = p_tenant and j.kind = p_kind
              and j.place = 'limited'),
-        (select j.run_at from interlock.jobs j
+        (select j.run_at from interlock.jobs_live j
          where j.tenant = p_tenant and j.kind = p_kind
              and j.place = 'delayed' and j.run_at <= p_now
          order by j.run_at limit 1));

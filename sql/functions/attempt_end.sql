@@ -48,7 +48,7 @@ declare
     v_more     uuid[];
     v_groups   text[];
 begin
-    select * into strict j from interlock.jobs x
+    select * into strict j from interlock.jobs_live x
     where x.tenant = l.tenant and x.id = l.job_id;
     select * into strict k from interlock.kind_versions x
     where x.tenant = j.tenant and x.name = j.kind
@@ -93,34 +93,44 @@ begin
         a.retry_at := f.run_at;
     end if;
 
-    update interlock.jobs x
-    set status = a.status,
-        place = v_place,
-        run_at = f.run_at,
-        retry_at = a.retry_at,
-        attempts = f.attempts,
-        started_at = f.started_at,
-        finished_at = case when v_over then v_now end,
-        progress = l.progress,
-        step = l.step,
-        checkpoint = l.checkpoint,
-        error = case when a.status = 'succeeded' then null
-                when p_call in ('fail', 'lost')
-                    then coalesce(f.error, p_call)
-                when a.status = 'canceled' then coalesce(x.error, 'canceled')
-                else x.error end,
-        user_message = case when p_call = 'fail' then p_user_message
-                       when a.status = 'succeeded' then null
-                       else x.user_message end,
-        log_url = coalesce(p_log_url, x.log_url),
-        result_url = p_result_url,
-        revision = a.revision,
-        superseded_by = f.successor,
-        limited_by = v_by,
-        waits_on = f.waits_on,
-        changed = pg_current_xact_id()
-    where x.tenant = j.tenant and x.id = j.id
-    returning * into j;
+    j.status := a.status;
+    j.place := v_place;
+    j.run_at := f.run_at;
+    j.retry_at := a.retry_at;
+    j.attempts := f.attempts;
+    j.started_at := f.started_at;
+    j.progress := l.progress;
+    j.step := l.step;
+    j.checkpoint := l.checkpoint;
+    j.error := case when a.status = 'succeeded' then null
+        when p_call in ('fail', 'lost') then coalesce(f.error, p_call)
+        when a.status = 'canceled' then coalesce(j.error, 'canceled')
+        else j.error end;
+    j.user_message := case when p_call = 'fail' then p_user_message
+        when a.status = 'succeeded' then null
+        else j.user_message end;
+    j.log_url := coalesce(p_log_url, j.log_url);
+    j.result_url := p_result_url;
+    j.revision := a.revision;
+    j.superseded_by := f.successor;
+    j.limited_by := v_by;
+    j.waits_on := f.waits_on;
+
+    if v_over then
+        j.finished_at := v_now;
+        perform interlock.job_end(j);
+    else
+        update interlock.jobs_live x
+        set status = j.status, place = j.place, run_at = j.run_at,
+            retry_at = j.retry_at, attempts = j.attempts,
+            started_at = j.started_at, progress = j.progress, step = j.step,
+            checkpoint = j.checkpoint, error = j.error,
+            user_message = j.user_message, log_url = j.log_url,
+            result_url = j.result_url, revision = j.revision,
+            superseded_by = j.superseded_by, limited_by = j.limited_by,
+            waits_on = j.waits_on, changed = pg_current_xact_id()
+        where x.tenant = j.tenant and x.id = j.id;
+    end if;
 
     if f.waits_on = 'result check' then
         perform interlock.check_job(j, k);
@@ -130,7 +140,7 @@ begin
     a.ended_jobs := case when v_over then array[j.id] else '{}' end;
 
     if v_over and exists (
-        select from interlock.jobs x
+        select from interlock.jobs_live x
         where x.tenant = j.tenant and x.work_key = j.work_key
             and (x.place = 'blocked' or x.status = 'parked'))
     then
@@ -193,7 +203,7 @@ begin
     elsif j.revoked_by is not null then
         -- By the last that came to replace it, if that one still waits.
         status := 'superseded';
-        select x.id into successor from interlock.jobs x
+        select x.id into successor from interlock.jobs_live x
         where x.tenant = j.tenant and x.work_key = j.work_key
             and x.place = 'blocked' and not x.in_line
         limit 1;
@@ -294,7 +304,7 @@ begin
         return null;
     end if;
 
-    select * into b from interlock.jobs x
+    select * into b from interlock.jobs_live x
     where x.tenant = j.tenant and x.work_key = j.work_key
         and x.place = 'blocked'
     order by x.turn limit 1;

@@ -127,13 +127,13 @@ begin
     from (select j.*, l.granted_at, a.ended_at, c.at as looked_at,
               d.at as decided_at
           from (select y.* from (
-                    (select i.* from interlock.jobs i
+                    (select i.* from interlock.jobs_live i
                      where i.tenant = p_tenant and i.work_key = p_key
                          and i.status in ('queued', 'running', 'checking',
                                           'held')
                      order by i.created_at limit 100)
                     union all
-                    (select i.* from interlock.jobs i
+                    (select i.* from interlock.jobs_live i
                      where i.tenant = p_tenant and i.work_key = p_key
                          and i.status = 'parked'
                      order by i.turn limit 100)) y
@@ -210,7 +210,7 @@ begin
           union all
           select l.attempt_id, l.granted_at, l.job_id, l.attempt, l.fence,
               l.worker
-          from interlock.jobs j
+          from interlock.jobs_live j
           cross join lateral (
               select y.* from interlock.leases y
               where y.tenant = j.tenant and y.job_id = j.id
@@ -312,7 +312,7 @@ begin
     select j.finished_at, ('7.' || j.id) collate "C", json_build_object(
         'at', interlock.ts(j.finished_at), 'what', 'expired',
         'job_id', j.id, 'error', j.error)
-    from interlock.jobs j
+    from interlock.jobs_ended j
     where j.tenant = p_tenant and j.work_key = p_key
         and j.status = 'expired' and j.finished_at >= p_from
         and (j.finished_at, ('7.' || j.id) collate "C") > (p_from, p_after)

@@ -16,7 +16,7 @@ as $$
 begin
     return query select
         (select interlock.job_doc(j, l.progress, l.step)
-         from interlock.jobs j
+         from interlock.jobs_live j
          left join lateral (
              select y.progress, y.step from interlock.leases y
              where y.tenant = j.tenant and y.job_id = j.id

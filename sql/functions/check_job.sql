@@ -2,7 +2,7 @@
 -- look-up is a row of checks; its answer comes to job_checked.
 
 -- check_job(j, k): asks whether the result of a job that was lost is there
--- already, by its kind's result_check.  The job's fields may be asked for,
+-- already, by its kind's result_check: it is live still.  The job's fields may be asked for,
 -- those of its kind's key_template too.  Caller holds the work.
 create or replace function interlock.check_job(
     j interlock.jobs, k interlock.kind_versions)

@@ -192,7 +192,8 @@ begin
 end
 $$;
 
--- check_job_ended(l, j, call, result): a job ended that looks something up.
+-- check_job_ended(l, j, call, result): a job ended (and is among the ended
+-- ones) that looks something up.
 -- A completed one's result is the answer, given in the same transaction; if
 -- it ended in another way, checks_unanswered will find that.
 -- Helper of attempt_end; owner_lock has locked the work of the subject too.

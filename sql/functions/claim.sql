@@ -162,7 +162,7 @@ begin
             cross join lateral (
                 (select j.id, j.work_key, j.order_key, j.created_at, j.tag,
                      j.groups
-                 from interlock.jobs j
+                 from interlock.jobs_live j
                  where j.tenant = p.tenant and j.kind = p.kind
                      and j.place = 'ready' and j.id <> all (v_tried)
                  order by j.order_key, j.id
@@ -170,7 +170,7 @@ begin
                 union all
                 (select j.id, j.work_key, j.order_key, j.created_at, j.tag,
                      j.groups
-                 from interlock.jobs j
+                 from interlock.jobs_live j
                  where j.tenant = p.tenant and j.kind = p.kind
                      and j.place = 'delayed' and j.run_at <= v_now
                      and j.id <> all (v_tried)
@@ -246,7 +246,7 @@ begin
                 select x.tenant, x.id, x.place, x.run_at, x.exclusive,
                     x.work_key, x.kind, x.groups, x.tag, x.order_key,
                     x.started_at, x.expire_at
-                from interlock.jobs x
+                from interlock.jobs_live x
                 where x.tenant = v_ten[u.pos] and x.id = v_cand[u.pos]
                 limit 1) j
             where (j.place = 'ready' or (j.place = 'delayed'
@@ -358,7 +358,7 @@ begin
         limit 100000) l
     cross join lateral (
         select x.order_key, x.started_at, x.rerun_of, x.kind_version
-        from interlock.jobs x
+        from interlock.jobs_live x
         where x.tenant = l.tenant and x.id = l.job_id
         limit 1) j
     cross join lateral (
@@ -416,7 +416,7 @@ begin
         from unnest(p_ord, p_tenant, p_job) with ordinality
             as g (ord, tenant, job, n)
         cross join lateral (
-            select x.* from interlock.jobs x
+            select x.* from interlock.jobs_live x
             where x.tenant = g.tenant and x.id = g.job
             limit 1) j
         cross join lateral (
@@ -452,7 +452,7 @@ begin
               limit 1) x) y
     where w.ctid = y.tid;
 
-    update interlock.jobs j
+    update interlock.jobs_live j
     set status = 'running', place = null, retry_at = null,
         attempts = j.attempts + 1,
         started_at = coalesce(j.started_at, v_now),
@@ -460,7 +460,7 @@ begin
     from (select x.ctid as tid
           from unnest(p_tenant, p_job) as u (tenant, job)
           cross join lateral (
-              select z.ctid from interlock.jobs z
+              select z.ctid from interlock.jobs_live z
               where z.tenant = u.tenant and z.id = u.job
               limit 1) x) y
     where j.ctid = y.tid;
@@ -493,7 +493,7 @@ begin
           from unnest(p_mine) m (pos)
           cross join lateral (
               select x.tenant, g.name
-              from interlock.jobs x, unnest(x.groups) g (name)
+              from interlock.jobs_live x, unnest(x.groups) g (name)
               where x.tenant = p_tenant[m.pos] and x.id = p_job[m.pos]
               limit 1000) j
           where j.tenant || '/' || j.name <> all (p_held)) y;
@@ -568,13 +568,13 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 begin
-    update interlock.jobs j
+    update interlock.jobs_live j
     set place = 'limited', limited_by = y.name, retry_at = null,
         changed = pg_current_xact_id()
     from (select x.ctid as tid, u.name
           from unnest(p_tenant, p_job, p_group) as u (tenant, job, name)
           cross join lateral (
-              select z.ctid from interlock.jobs z
+              select z.ctid from interlock.jobs_live z
               where z.tenant = u.tenant and z.id = u.job
               limit 1) x) y
     where j.ctid = y.tid;

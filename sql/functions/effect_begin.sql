@@ -163,7 +163,7 @@ begin
         end if;
     end if;
 
-    select * into strict j from interlock.jobs x
+    select * into strict j from interlock.jobs_live x
     where x.tenant = c.tenant and x.id = c.job;
     select s.scope_kind, s.scope into c.scope_kind, c.scope
     from interlock.effect_scope_of(j) s;

@@ -512,7 +512,7 @@ begin
     groups := '{}';
 
     for v_job in
-        select j.id from interlock.jobs j
+        select j.id from interlock.jobs_live j
         where j.tenant = p_tenant and j.work_key = p_key
             and j.status in ('queued', 'running', 'checking', 'held')
             and j.status = 'checking' and j.waits_on = 'effects'
@@ -525,7 +525,7 @@ begin
     end loop;
 
     -- Whichever stands first in the line now: who was held may have given way.
-    perform from interlock.jobs j
+    perform from interlock.jobs_live j
     where j.tenant = p_tenant and j.work_key = p_key
         and j.place = 'blocked'
     limit 1;

@@ -37,7 +37,7 @@ $$;
 -- effects_unsettled(tenant, j): may the job, of which no attempt is live any
 -- more, not run again yet, for it has unsettled effects that its own retry may
 -- not repeat?  It may repeat what its provider will know again by the same key.
--- The caller holds the work.  Changes nothing, locks nothing.
+-- The caller holds the work; the job is live.  Changes nothing, locks nothing.
 create or replace function interlock.effects_unsettled(
     p_tenant int, j interlock.jobs)
 returns boolean

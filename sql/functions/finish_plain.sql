@@ -50,7 +50,7 @@ begin
         from c
         cross join lateral (
             select x.ctid as j_tid, x.version
-            from interlock.jobs x
+            from interlock.jobs_live x
             where x.tenant = c.tenant and x.id = c.job_id
             limit 1) j
         cross join lateral (
@@ -68,11 +68,11 @@ begin
                 where x.tenant = c.tenant and x.attempt_id = c.attempt_id
                     and x.outcome is null)
             and not exists (
-                select from interlock.jobs x
+                select from interlock.jobs_live x
                 where x.tenant = c.tenant and x.work_key = c.work_key
                     and x.place = 'blocked')
             and not exists (
-                select from interlock.jobs x
+                select from interlock.jobs_live x
                 where x.tenant = c.tenant and x.work_key = c.work_key
                     and x.status = 'parked')),
     lease as (
@@ -91,16 +91,29 @@ begin
             published_at = case when p.publish then v_now
                            else x.published_at end
         from p where x.ctid = p.w_tid),
+    gone as (
+        delete from interlock.jobs_live x using p where x.ctid = p.j_tid
+        returning x.*, p.progress as p_progress, p.step as p_step,
+            p.checkpoint as p_checkpoint, p.log_url as p_log,
+            p.result_url as p_url, p.revision as p_revision),
     job as (
-        update interlock.jobs x
-        set status = 'succeeded', place = null, retry_at = null,
-            finished_at = v_now, progress = p.progress, step = p.step,
-            checkpoint = p.checkpoint, error = null, user_message = null,
-            log_url = coalesce(p.log_url, x.log_url),
-            result_url = p.result_url, revision = p.revision,
-            superseded_by = null, limited_by = null, waits_on = null,
-            changed = pg_current_xact_id()
-        from p where x.ctid = p.j_tid),
+        insert into interlock.jobs_ended (tenant, id, kind, kind_version,
+            work_key, version, status, exclusive, ending, fresh, decision,
+            source, requested_by, reason, payload_hash, priority, order_key,
+            run_at, deadline, attempts, created_at, started_at, finished_at,
+            progress, step, checkpoint, log_url, result_url, revision,
+            rerun_of, turn, in_line, revoked_by, groups, fair_value, tag,
+            expire_at, attempts_base, retry_since, revivals, assignee)
+        select x.tenant, x.id, x.kind, x.kind_version, x.work_key, x.version,
+            'succeeded', x.exclusive, x.ending, x.fresh, x.decision,
+            x.source, x.requested_by, x.reason, x.payload_hash, x.priority,
+            x.order_key, x.run_at, x.deadline, x.attempts, x.created_at,
+            x.started_at, v_now, x.p_progress, x.p_step, x.p_checkpoint,
+            coalesce(x.p_log, x.log_url), x.p_url, x.p_revision, x.rerun_of,
+            x.turn, x.in_line, x.revoked_by, x.groups, x.fair_value, x.tag,
+            x.expire_at, x.attempts_base, x.retry_since, x.revivals,
+            x.assignee
+        from gone x),
     result as (
         insert into interlock.results (tenant, work_key, revision, job_id,
             attempt_id, fence, version, result, result_url, processed,

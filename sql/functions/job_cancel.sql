@@ -81,7 +81,7 @@ begin
                 told = pg_current_xact_id()
             where x.tenant = p_tenant and x.job_id = p_job;
 
-            update interlock.jobs x set ending = true
+            update interlock.jobs_live x set ending = true
             where x.tenant = p_tenant and x.id = p_job;
         end if;
     else

@@ -80,7 +80,7 @@ begin
         select * into r
         from interlock.job_drop(j, 'failed', v_error, v_now);
     else
-        update interlock.jobs x
+        update interlock.jobs_live x
         set status = 'held', waits_on = null, error = v_error
         where x.tenant = p_tenant and x.id = p_job;
         select '{}'::uuid[] as ended, false as runnable, '{}'::text[]
@@ -126,12 +126,24 @@ begin
     select * into r from interlock.result_store(j, coalesce(v_fence, 0),
         p_origin, null, p_result, null, null, null, p_now);
 
-    update interlock.jobs x
-    set status = 'succeeded', place = null, error = null,
-        user_message = null, finished_at = p_now, revision = r.revision,
-        waits_on = null, revivals = x.revivals
-            + case when x.status = 'failed' then 1 else 0 end
-    where x.tenant = j.tenant and x.id = j.id;
+    if j.finished_at is null then
+        select * into strict j from interlock.jobs_live x
+        where x.tenant = j.tenant and x.id = j.id;
+        j.status := 'succeeded';
+        j.place := null;
+        j.error := null;
+        j.user_message := null;
+        j.finished_at := p_now;
+        j.revision := r.revision;
+        j.waits_on := null;
+        perform interlock.job_end(j);
+    else
+        update interlock.jobs_ended x
+        set status = 'succeeded', error = null, user_message = null,
+            finished_at = p_now, revision = r.revision,
+            revivals = x.revivals + 1
+        where x.tenant = j.tenant and x.id = j.id;
+    end if;
 
     select k.ended, k.runnable, k.groups into ended, runnable, groups
     from interlock.key_advance(j.tenant, j.work_key, p_now,
@@ -170,11 +182,11 @@ begin
         return;
     end if;
 
-    update interlock.jobs x set error = p_error
+    update interlock.jobs_live x set error = p_error
     where x.tenant = j.tenant and x.id = j.id;
 
     if interlock.effects_unsettled(j.tenant, j) then
-        update interlock.jobs x set waits_on = 'effects', run_at = f.run_at
+        update interlock.jobs_live x set waits_on = 'effects', run_at = f.run_at
         where x.tenant = j.tenant and x.id = j.id;
         ended := '{}';
         runnable := false;

@@ -210,18 +210,18 @@ begin
     from interlock.place_of(j, p_now, p_now) x;
 
     if j.exclusive then
-        select * into v_last from interlock.jobs x
+        select * into v_last from interlock.jobs_live x
         where x.tenant = j.tenant and x.work_key = j.work_key
             and (x.place = 'blocked' or x.status = 'parked')
         order by x.turn desc limit 1;
 
-        perform from interlock.jobs x
+        perform from interlock.jobs_live x
         where x.tenant = j.tenant and x.work_key = j.work_key
             and x.status in ('queued', 'running', 'checking', 'held')
         limit 1;
 
         if found or v_last.id is not null then
-            perform from interlock.jobs x
+            perform from interlock.jobs_live x
             where x.tenant = j.tenant and x.work_key = j.work_key
                 and x.place = 'blocked'
             offset k.max_waiting - 1 limit 1;
@@ -241,15 +241,21 @@ begin
         end if;
     end if;
 
-    update interlock.jobs x
-    set status = 'queued', place = v_place, run_at = p_now,
-        finished_at = null, limited_by = v_by,
-        turn = coalesce(v_turn, x.turn), attempts_base = x.attempts,
-        retry_since = p_now, revivals = x.revivals + 1,
-        expire_at = case when x.started_at is null
-            then p_now + make_interval(secs => k.max_wait)
-            else x.expire_at end
+    select * into strict j from interlock.jobs_ended x
     where x.tenant = j.tenant and x.id = j.id;
+    j.status := 'queued';
+    j.place := v_place;
+    j.run_at := p_now;
+    j.finished_at := null;
+    j.limited_by := v_by;
+    j.turn := coalesce(v_turn, j.turn);
+    j.attempts_base := j.attempts;
+    j.retry_since := p_now;
+    j.revivals := j.revivals + 1;
+    if j.started_at is null then
+        j.expire_at := p_now + make_interval(secs => k.max_wait);
+    end if;
+    perform interlock.job_back(j);
 
     runnable := v_place = 'ready';
     groups := coalesce(j.groups, '{}');
@@ -273,20 +279,20 @@ begin
     -- Those parked before it, and it: the same turns, it first.
     select array_agg(x.id order by x.turn), array_agg(x.turn order by x.turn)
     into v_id, v_turn
-    from interlock.jobs x
+    from interlock.jobs_live x
     where x.tenant = j.tenant and x.work_key = j.work_key
         and x.status = 'parked' and x.turn <= j.turn;
 
     -- (out of the way: a turn that no other one has)
-    update interlock.jobs x set turn = -x.turn - 1
+    update interlock.jobs_live x set turn = -x.turn - 1
     where x.tenant = j.tenant and x.id = j.id;
 
     for i in reverse cardinality(v_id) - 1 .. 1 loop
-        update interlock.jobs x set turn = v_turn[i + 1]
+        update interlock.jobs_live x set turn = v_turn[i + 1]
         where x.tenant = j.tenant and x.id = v_id[i];
     end loop;
 
-    update interlock.jobs x
+    update interlock.jobs_live x
     set turn = v_turn[1], status = 'queued', place = 'blocked'
     where x.tenant = j.tenant and x.id = j.id;
 end

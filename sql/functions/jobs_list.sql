@@ -161,7 +161,7 @@ begin
                 order by x.job_id desc
                 limit v_span) s
           cross join lateral (
-              select from interlock.jobs x
+              select from interlock.jobs_live x
               where x.tenant = p_tenant and x.id = s.job_id
                   and (p_kind is null or x.kind = p_kind)
                   and (p_source is null or x.source = p_source)
@@ -241,12 +241,12 @@ declare
 begin
     if p_kind is null then
         select array_agg(y.id) into v_all
-        from (select x.id from interlock.jobs x
+        from (select x.id from interlock.jobs_live x
               where x.tenant = p_tenant and x.place is not null
               limit v_bound) y;
     else
         select array_agg(y.id) into v_all
-        from (select x.id from interlock.jobs x
+        from (select x.id from interlock.jobs_live x
               where x.tenant = p_tenant and x.kind = p_kind
                   and x.place is not null
               limit v_bound) y;
@@ -262,7 +262,7 @@ begin
                 where u.id < p_from
                 order by u.id desc) k
           cross join lateral (
-              select from interlock.jobs x
+              select from interlock.jobs_live x
               where x.tenant = p_tenant and x.id = k.id
                   and x.status = 'queued'
                   and (p_source is null or x.source = p_source)

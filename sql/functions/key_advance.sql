@@ -55,7 +55,7 @@ begin
     groups := '{}';
 
     loop
-        perform from interlock.jobs x
+        perform from interlock.jobs_live x
         where x.tenant = p_tenant and x.work_key = p_key
             and x.status in ('queued', 'running', 'checking', 'held')
             and x.place is distinct from 'blocked'
@@ -64,7 +64,7 @@ begin
 
         perform interlock.line_admit(p_tenant, p_key);
 
-        select * into b from interlock.jobs x
+        select * into b from interlock.jobs_live x
         where x.tenant = p_tenant and x.work_key = p_key
             and x.place = 'blocked'
         order by x.turn limit 1;
@@ -82,18 +82,20 @@ begin
                 and b.payload_hash is not distinct from src.payload_hash
                 and (b.version is null or b.version = src.version)
             then
-                update interlock.jobs x
-                set status = 'succeeded', place = null, finished_at = p_now,
-                    revision = p_revision, result_url = src.result_url,
-                    waits_on = null
-                where x.tenant = b.tenant and x.id = b.id;
+                b.status := 'succeeded';
+                b.place := null;
+                b.finished_at := p_now;
+                b.revision := p_revision;
+                b.result_url := src.result_url;
+                b.waits_on := null;
+                perform interlock.job_end(b);
                 ended := ended || b.id;
                 continue;
             end if;
         end if;
 
         if interlock.effects_hold_key(p_tenant, p_key, b) then
-            update interlock.jobs x set waits_on = 'effects'
+            update interlock.jobs_live x set waits_on = 'effects'
             where x.tenant = b.tenant and x.id = b.id
                 and x.waits_on is null;
             exit;
@@ -103,7 +105,7 @@ begin
         select x.place, x.held_by into v_place, v_by
         from interlock.place_of(b, v_run_at, p_now) x;
 
-        update interlock.jobs x
+        update interlock.jobs_live x
         set place = v_place, run_at = v_run_at, limited_by = v_by,
             waits_on = null
         where x.tenant = b.tenant and x.id = b.id;
@@ -131,7 +133,7 @@ declare
     v_room  bigint;
 begin
     select v.max_waiting into v_room
-    from (select x.kind, x.kind_version from interlock.jobs x
+    from (select x.kind, x.kind_version from interlock.jobs_live x
           where x.tenant = p_tenant and x.work_key = p_key
               and x.status = 'parked'
           order by x.turn limit 1) j
@@ -145,7 +147,7 @@ begin
     end if;
 
     select v_room - count(*) into v_room from (
-        select from interlock.jobs x
+        select from interlock.jobs_live x
         where x.tenant = p_tenant and x.work_key = p_key
             and x.place = 'blocked'
         limit v_room) y;
@@ -153,13 +155,58 @@ begin
         return;
     end if;
 
-    update interlock.jobs j set status = 'queued', place = 'blocked'
+    update interlock.jobs_live j set status = 'queued', place = 'blocked'
     where j.ctid = any (array(
-        select x.ctid from interlock.jobs x
+        select x.ctid from interlock.jobs_live x
         where x.tenant = p_tenant and x.work_key = p_key
             and x.status = 'parked'
         order by x.turn
         limit v_room));
+end
+$$;
+
+-- job_end(j): a job ends as j says (status, finished_at and what goes with
+-- them): its row goes from the live ones to the ended ones.  By a delete and
+-- an insert, not by an update of its status: whoever waits for the row, or
+-- meets it, without its work (groups_settle) then finds it gone, where a row
+-- that moved would be an error to him.  Caller holds the work, and has read j
+-- under it.
+create or replace function interlock.job_end(j interlock.jobs) returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    j.changed := pg_current_xact_id();
+    with gone as (
+        delete from interlock.jobs_live x
+        where x.tenant = j.tenant and x.id = j.id
+        returning x.id)
+    insert into interlock.jobs_ended select (j).* from gone;
+    if not found then
+        raise exception 'job % is not live', j.id;
+    end if;
+end
+$$;
+
+-- job_back(j): a failed job lives again, as j says; as job_end.
+create or replace function interlock.job_back(j interlock.jobs) returns void
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    j.changed := pg_current_xact_id();
+    with gone as (
+        delete from interlock.jobs_ended x
+        where x.tenant = j.tenant and x.id = j.id
+        returning x.id)
+    insert into interlock.jobs_live select (j).* from gone;
+    if not found then
+        raise exception 'job % has not ended', j.id;
+    end if;
 end
 $$;
 
@@ -177,10 +224,15 @@ begin
         perform interlock.check_over(j);
     end if;
 
-    update interlock.jobs x
-    set status = p_status, place = null, retry_at = null, error = p_error,
-        finished_at = p_now, waits_on = null
+    select * into strict j from interlock.jobs_live x
     where x.tenant = j.tenant and x.id = j.id;
+    j.status := p_status;
+    j.place := null;
+    j.retry_at := null;
+    j.error := p_error;
+    j.finished_at := p_now;
+    j.waits_on := null;
+    perform interlock.job_end(j);
 
     select k.ended, k.runnable, k.groups into ended, runnable, groups
     from interlock.key_advance(j.tenant, j.work_key, p_now, null, null) k;
@@ -208,7 +260,7 @@ begin
     select x.place, x.held_by into v_place, v_by
     from interlock.place_of(j, p_run_at, p_now) x;
 
-    update interlock.jobs x
+    update interlock.jobs_live x
     set status = 'queued', place = v_place, run_at = p_run_at,
         retry_at = case when v_place = 'delayed' then p_run_at end,
         limited_by = v_by, waits_on = null, attempts_base = j.attempts_base,
@@ -249,12 +301,12 @@ begin
 
     perform from interlock.works w
     where w.tenant = p_tenant and w.work_key = (
-        select x.work_key from interlock.jobs x
+        select x.work_key from interlock.jobs_live x
         where x.tenant = p_tenant and x.id = p_job)
     for no key update;
 
     v_now := clock_timestamp();
-    select * into j from interlock.jobs x
+    select * into j from interlock.jobs_live x
     where x.tenant = p_tenant and x.id = p_job;
 
     if not found or j.status <> 'checking' or j.waits_on <> 'effects'
@@ -289,10 +341,15 @@ language plpgsql
 set search_path = pg_catalog, interlock, pg_temp
 as $$
 begin
-    update interlock.jobs x
-    set status = 'superseded', place = null, retry_at = null,
-        finished_at = p_now, superseded_by = p_successor, waits_on = null
+    select * into strict j from interlock.jobs_live x
     where x.tenant = j.tenant and x.id = j.id;
+    j.status := 'superseded';
+    j.place := null;
+    j.retry_at := null;
+    j.finished_at := p_now;
+    j.superseded_by := p_successor;
+    j.waits_on := null;
+    perform interlock.job_end(j);
 
     select k.ended, k.runnable, k.groups into ended, runnable, groups
     from interlock.key_advance(j.tenant, j.work_key, p_now, null, null) k;
@@ -363,6 +420,8 @@ revoke all on function interlock.place_of(interlock.jobs, timestamptz,
 revoke all on function interlock.key_advance(int, text, timestamptz, uuid,
     int) from public;
 revoke all on function interlock.line_admit(int, text) from public;
+revoke all on function interlock.job_end(interlock.jobs) from public;
+revoke all on function interlock.job_back(interlock.jobs) from public;
 revoke all on function interlock.job_drop(interlock.jobs, text, text,
     timestamptz) from public;
 revoke all on function interlock.job_again(interlock.jobs, timestamptz,

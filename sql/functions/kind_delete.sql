@@ -21,7 +21,7 @@ begin
         return;
     end if;
 
-    if exists (select from interlock.jobs j
+    if exists (select from interlock.jobs_live j
                where j.tenant = p_tenant and j.kind = p_name
                    and j.status in ('queued', 'running', 'checking', 'held',
                        'parked'))

@@ -106,7 +106,7 @@ begin
     end if;
 
     select count(*) into have from (
-        select from interlock.jobs j
+        select from interlock.jobs_live j
         where j.tenant = p_tenant and j.limited_by = p_group
             and j.place in ('ready', 'delayed')
         limit v_limit.capacity) x;
@@ -180,7 +180,7 @@ declare
     r        record;
 begin
     foreach v_group in array coalesce(p_groups, '{}') loop
-        perform from interlock.jobs j
+        perform from interlock.jobs_live j
         where j.tenant = p_tenant and j.limited_by = v_group
             and j.place = 'limited'
         limit 1;
@@ -288,7 +288,7 @@ declare
     v_kinds  text[];
     r        record;
 begin
-    perform from interlock.jobs j
+    perform from interlock.jobs_live j
     where j.tenant = p_tenant and j.limited_by = p_group
         and j.place = 'limited'
     limit 1;
@@ -309,7 +309,7 @@ begin
 
     with next as (
         select j.ctid as tid, j.order_key, j.id
-        from interlock.jobs j
+        from interlock.jobs_live j
         where j.tenant = p_tenant and j.limited_by = p_group
             and j.place = 'limited'
         order by j.order_key, j.id
@@ -321,7 +321,7 @@ begin
                      order by s.order_key, s.id) - 1) end as at
         from next s),
     up as (
-        update interlock.jobs j
+        update interlock.jobs_live j
         set place = case when d.at > v_now then 'delayed' else 'ready' end,
             run_at = greatest(j.run_at, d.at),
             changed = pg_current_xact_id()

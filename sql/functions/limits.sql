@@ -160,12 +160,12 @@ begin
     -- changing who holds their work are his.
     with due as (
         select j.ctid as tid
-        from interlock.limit_groups x, interlock.jobs j
+        from interlock.limit_groups x, interlock.jobs_live j
         where x.tenant = p_tenant and x.limit_name = p_name
             and j.tenant = x.tenant and j.limited_by = x.name
             and j.place = 'delayed' and j.retry_at is null
         for update of j skip locked)
-    update interlock.jobs j
+    update interlock.jobs_live j
     set place = 'limited', run_at = least(j.run_at, v_now)
     from due d
     where j.ctid = d.tid;
@@ -181,7 +181,7 @@ begin
     from (select x.name from interlock.limit_groups x
           where x.tenant = p_tenant and x.limit_name = p_name
               and exists (
-                  select from interlock.jobs j
+                  select from interlock.jobs_live j
                   where j.tenant = x.tenant and j.limited_by = x.name
                       and j.place = 'limited')
           order by x.name limit 100) g;

@@ -37,7 +37,7 @@ begin
         select x.v into v_v from interlock.kind_pace x
         where x.tenant = p_tenant and x.kind = k.name;
 
-        perform from interlock.jobs j
+        perform from interlock.jobs_live j
         where j.tenant = p_tenant and j.kind = k.name
             and j.tag is not null and j.place is not null
         limit 1;
@@ -48,13 +48,13 @@ begin
         else
             -- The kind's virtual time, or what stands first, should that be
             -- later (v is kept without waiting, and may lag).
-            select j.tag into v_tag from interlock.jobs j
+            select j.tag into v_tag from interlock.jobs_live j
             where j.tenant = p_tenant and j.kind = k.name
                 and j.place = 'ready'
             order by j.order_key, j.id limit 1;
             tag := coalesce(greatest(v_v, v_tag), p_now);
 
-            select j.tag into v_tag from interlock.jobs j
+            select j.tag into v_tag from interlock.jobs_live j
             where j.tenant = p_tenant and j.kind = k.name
                 and j.fair_value = order_of.fair_value
                 and j.tag is not null and j.place is not null
@@ -67,7 +67,7 @@ begin
     elsif k."order" = 'newest' then
         fair_value := p_priority::text;
 
-        select j.tag into v_tag from interlock.jobs j
+        select j.tag into v_tag from interlock.jobs_live j
         where j.tenant = p_tenant and j.kind = k.name
             and j.fair_value = order_of.fair_value
             and j.tag is not null and j.place is not null

@@ -67,22 +67,22 @@ begin
         cross join lateral (
             select count(*) as n from (
                 select from (
-                    select from interlock.jobs j
+                    select from interlock.jobs_live j
                     where j.tenant = k.tenant and j.kind = k.name
                         and j.place = 'ready'
                     union all
-                    select from interlock.jobs j
+                    select from interlock.jobs_live j
                     where j.tenant = k.tenant and j.kind = k.name
                         and j.place = 'limited'
                     union all
-                    select from interlock.jobs j
+                    select from interlock.jobs_live j
                     where j.tenant = k.tenant and j.kind = k.name
                         and j.place = 'delayed') y
                 limit p_cap) x) q
         cross join lateral (
             select count(*) as n from (
                 -- (said so that only the index of kinds will do)
-                select from interlock.jobs j
+                select from interlock.jobs_live j
                 where j.tenant = k.tenant and j.kind = k.name
                     and j.place >= 'blocked' and j.place <= 'blocked'
                 limit p_cap) x) w
@@ -113,27 +113,27 @@ as $$
 begin
     select x.id, x.run_at into id, run_at
     from (
-        (select j.id, j.run_at from interlock.jobs j
+        (select j.id, j.run_at from interlock.jobs_live j
          where j.tenant = p_tenant and j.kind = p_kind
              and j.place = 'ready'
          order by j.order_key, j.id limit 50)
         union all
-        (select j.id, j.run_at from interlock.jobs j
+        (select j.id, j.run_at from interlock.jobs_live j
          where j.tenant = p_tenant and j.kind = p_kind
              and j.place = 'ready'
          order by j.order_key desc, j.id desc limit 50)
         union all
-        (select j.id, j.run_at from interlock.jobs j
+        (select j.id, j.run_at from interlock.jobs_live j
          where j.tenant = p_tenant and j.kind = p_kind
              and j.place = 'limited'
          order by j.order_key, j.id limit 50)
         union all
-        (select j.id, j.run_at from interlock.jobs j
+        (select j.id, j.run_at from interlock.jobs_live j
          where j.tenant = p_tenant and j.kind = p_kind
              and j.place = 'limited'
          order by j.order_key desc, j.id desc limit 50)
         union all
-        (select j.id, j.run_at from interlock.jobs j
+        (select j.id, j.run_at from interlock.jobs_live j
          where j.tenant = p_tenant and j.kind = p_kind
              and j.place = 'delayed' and j.run_at <= p_now
          order by j.run_at limit 1)) x
@@ -187,11 +187,11 @@ begin
             'oldest_at', interlock.ts(o.created_at), 'oldest_id', o.id,
             'path', '/ui/jobs?status=checking')
         from (select count(*) as n from (
-                  select from interlock.jobs j
+                  select from interlock.jobs_live j
                   where j.tenant = p_tenant and j.status || '' = 'checking'
                   limit p_cap) y) n
         left join lateral (
-            select j.id, j.created_at from interlock.jobs j
+            select j.id, j.created_at from interlock.jobs_live j
             where j.tenant = p_tenant and j.status || '' = 'checking'
             order by j.id limit 1) o on true);
 

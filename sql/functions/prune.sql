@@ -10,6 +10,7 @@
 --     is looked at again later
 --   slots with their gaps, skips, plans, events of alerts, samples (retain)
 --   sessions whose time is over
+-- and makes the parts of history that are to come (history_ahead).
 -- Locks: the rows that go, FOR UPDATE SKIP LOCKED.
 -- Answers: how many rows went.
 create or replace function interlock.prune(p_limit int) returns int
@@ -18,6 +19,8 @@ set search_path = pg_catalog, interlock, pg_temp
 as $$
 begin
     perform set_config('synchronous_commit', 'on', true);
+
+    perform interlock.history_ahead();
 
     return interlock.prune_keys(p_limit) + interlock.prune_slots(p_limit)
         + interlock.prune_skips(p_limit) + interlock.prune_plans(p_limit)

@@ -16,12 +16,12 @@ declare
 begin
     if p_kind = '' then
         select count(*) into v_n from (
-            select from interlock.jobs j
+            select from interlock.jobs_live j
             where j.tenant = p_tenant and j.place is not null
             limit p_bound) x;
     else
         select count(*) into v_n from (
-            select from interlock.jobs j
+            select from interlock.jobs_live j
             where j.tenant = p_tenant and j.kind = p_kind
                 and j.place is not null
             limit p_bound) x;

@@ -420,7 +420,7 @@ begin
         from (select z.id
               from interlock.kinds k
               cross join lateral (
-                  select j.id, j.finished_at from interlock.jobs j
+                  select j.id, j.finished_at from interlock.jobs_ended j
                   where j.tenant = p_tenant and j.kind = k.name
                       and j.status = 'failed'
                       and (p_error is null or strpos(j.error, p_error) > 0)

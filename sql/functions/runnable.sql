@@ -34,12 +34,12 @@ begin
                 case when x.limited_by is not null then
                     interlock.group_start(u.tenant, x.limited_by) end as at
             from (
-                (select j.limited_by from interlock.jobs j
+                (select j.limited_by from interlock.jobs_live j
                  where j.tenant = u.tenant and j.kind = u.kind
                      and j.place = 'ready' and not u.paused
                  limit 1000)
                 union all
-                (select j.limited_by from interlock.jobs j
+                (select j.limited_by from interlock.jobs_live j
                  where j.tenant = u.tenant and j.kind = u.kind
                      and j.place = 'delayed' and j.run_at <= v_now
                      and not u.paused
@@ -47,7 +47,7 @@ begin
             group by x.limited_by) y) r
     cross join lateral (
         select min(j.run_at) as at
-        from interlock.jobs j
+        from interlock.jobs_live j
         where j.tenant = u.tenant and j.kind = u.kind
             and j.place = 'delayed' and j.run_at > v_now
             and not u.paused) f

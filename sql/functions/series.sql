@@ -67,7 +67,7 @@ begin
     cross join lateral (
         select count(*) as n,
             count(*) filter (where j.place = 'blocked') as waiting
-        from interlock.jobs j
+        from interlock.jobs_live j
         where j.tenant = k.tenant and j.kind = k.name
             and j.place >= '') q
     cross join lateral (

@@ -246,7 +246,7 @@ as $$
 declare
     j  interlock.jobs;
 begin
-    select y.id into job_id from interlock.jobs y
+    select y.id into job_id from interlock.jobs_live y
     where y.tenant = p_tenant and y.work_key = p_key
         and y.status in ('queued', 'running', 'checking', 'held')
     order by y.created_at desc limit 1;

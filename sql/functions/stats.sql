@@ -39,12 +39,12 @@ begin
                   when 'limited' then 'limited'
                   else j.status end as state,
               count(*) as n
-          from interlock.jobs j
+          from interlock.jobs_live j
           where j.status in ('queued', 'running', 'checking', 'held')
           group by 1, 2, 3
           union all
           select j.tenant, j.kind, 'parked', count(*)
-          from interlock.jobs j
+          from interlock.jobs_live j
           where j.status = 'parked'
           group by 1, 2) x
     join interlock.tenants t on t.id = x.tenant;
@@ -55,7 +55,7 @@ begin
     from interlock.kinds k
     join interlock.tenants t on t.id = k.tenant
     cross join lateral (
-        select count(*) as n from interlock.jobs j
+        select count(*) as n from interlock.jobs_ended j
         where j.tenant = k.tenant and j.kind = k.name
             and j.status = 'failed') x
     where x.n > 0;
@@ -65,7 +65,7 @@ begin
         json_build_object('kind', x.kind)::text,
         greatest(0, extract(epoch from v_now - x.since))::float8
     from (select j.tenant, j.kind, min(j.run_at) as since
-          from interlock.jobs j
+          from interlock.jobs_live j
           where j.status in ('queued', 'running', 'checking', 'held')
               and (j.place = 'ready'
                    or (j.place = 'delayed' and j.run_at <= v_now))

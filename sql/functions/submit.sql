@@ -472,7 +472,7 @@ begin
         as u (tenant, id, payload, content_type, headers, traceparent, fast)
     where u.fast;
 
-    insert into interlock.jobs (tenant, id, kind, kind_version, work_key,
+    insert into interlock.jobs_live (tenant, id, kind, kind_version, work_key,
         version, status, place, exclusive, fresh, decision, source,
         requested_by, reason, payload_hash, priority, order_key, run_at,
         deadline, created_at, in_line, expire_at)
@@ -600,7 +600,7 @@ begin
                    where z.tenant = u.tenant and z.work_key = u.work_key
                        and z.first_request = u.request_id
                        and not exists (
-                           select from interlock.jobs j
+                           select from interlock.jobs_live j
                            where j.tenant = z.tenant
                                and j.work_key = z.work_key
                                and j.status in ('queued', 'running',

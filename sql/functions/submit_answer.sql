@@ -46,7 +46,7 @@ begin
 
     if q.id = f.id and f.job_id is not null then
         a.runnable := exists (
-            select from interlock.jobs x
+            select from interlock.jobs_live x
             where x.tenant = s.tenant and x.id = f.job_id
                 and x.place = 'ready');
         a.ended_jobs := array_remove(array[f.superseded_job_id], null);
@@ -206,7 +206,7 @@ set search_path = pg_catalog, interlock, pg_temp
 as $$
     select exists (
         select from interlock.requests q
-        join interlock.jobs j on j.tenant = q.tenant and j.id = q.job_id
+        join interlock.jobs_live j on j.tenant = q.tenant and j.id = q.job_id
         where q.tenant = p_tenant and q.id = p_request
             and j.finished_at is null)
 $$;

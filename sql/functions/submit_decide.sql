@@ -41,7 +41,7 @@ begin
     end if;
 
     if found then
-        select * into head from interlock.jobs j
+        select * into head from interlock.jobs_live j
         where j.tenant = s.tenant and j.work_key = s.work_key
             and j.status in ('queued', 'running', 'checking', 'held')
             and j.place is distinct from 'blocked'
@@ -49,7 +49,7 @@ begin
 
         -- Effects of an earlier attempt may hold back the first in line.
         if head.id is null then
-            select * into head from interlock.jobs j
+            select * into head from interlock.jobs_live j
             where j.tenant = s.tenant and j.work_key = s.work_key
                 and j.place = 'blocked'
             order by j.turn limit 1;
@@ -57,13 +57,13 @@ begin
     end if;
 
     if head.id is not null then
-        select * into newest from interlock.jobs j
+        select * into newest from interlock.jobs_live j
         where j.tenant = s.tenant and j.work_key = s.work_key
             and j.status in ('queued', 'running', 'checking', 'held')
             and not j.ending
         order by j.created_at desc limit 1;
 
-        select * into last from interlock.jobs j
+        select * into last from interlock.jobs_live j
         where j.tenant = s.tenant and j.work_key = s.work_key
             and (j.place = 'blocked' or j.status = 'parked')
         order by j.turn desc limit 1;
@@ -74,7 +74,7 @@ begin
                 newest := last;
             end if;
 
-            select * into waiting from interlock.jobs j
+            select * into waiting from interlock.jobs_live j
             where j.tenant = s.tenant and j.work_key = s.work_key
                 and j.place = 'blocked' and not j.in_line
             limit 1;
@@ -179,13 +179,13 @@ begin
         if last.status = 'parked' then
             v_full := true;
         elsif last.id is not null then
-            select j.turn into v_first from interlock.jobs j
+            select j.turn into v_first from interlock.jobs_live j
             where j.tenant = s.tenant and j.work_key = s.work_key
                 and j.place = 'blocked'
             order by j.turn limit 1;
             -- Turns may have gaps; counted only if they look full.
             if last.turn - v_first + 1 >= k.max_waiting then
-                perform from interlock.jobs j
+                perform from interlock.jobs_live j
                 where j.tenant = s.tenant and j.work_key = s.work_key
                     and j.place = 'blocked'
                 offset k.max_waiting - 1 limit 1;

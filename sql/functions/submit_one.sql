@@ -22,6 +22,7 @@ declare
     d       interlock.decision;
     v_now   timestamptz := clock_timestamp();
     v_old   interlock.jobs;
+    v_end   interlock.jobs;
     v_last  timestamptz;
     v_at    timestamptz;
     r       record;
@@ -70,21 +71,24 @@ begin
 
         -- Jobs of a key are admitted one after the other, whatever the clock.
         if d.active is not null then
-            select max(j.created_at) into v_last from interlock.jobs j
+            select max(j.created_at) into v_last from interlock.jobs_live j
             where j.tenant = s.tenant and j.work_key = s.work_key
                 and j.status in ('queued', 'running', 'checking', 'held');
             v_now := greatest(v_now, v_last + interval '1 microsecond');
         end if;
 
         if d.supersede is not null then
-            select * into strict v_old from interlock.jobs j
+            select * into strict v_old from interlock.jobs_live j
             where j.tenant = s.tenant and j.id = d.supersede;
 
-            update interlock.jobs j
-            set status = 'superseded', place = null, retry_at = null,
-                superseded_by = s.request_id, finished_at = v_now,
-                waits_on = null
-            where j.tenant = s.tenant and j.id = d.supersede;
+            v_end := v_old;
+            v_end.status := 'superseded';
+            v_end.place := null;
+            v_end.retry_at := null;
+            v_end.superseded_by := s.request_id;
+            v_end.finished_at := v_now;
+            v_end.waits_on := null;
+            perform interlock.job_end(v_end);
 
             a.superseded_job_id := d.supersede;
             a.ended_jobs := array[d.supersede];
@@ -97,7 +101,7 @@ begin
         if d.revoke is not null then
             v_at := v_now + make_interval(secs => (
                 select v.cancel_grace
-                from interlock.jobs j, interlock.kind_versions v
+                from interlock.jobs_live j, interlock.kind_versions v
                 where j.tenant = s.tenant and j.id = d.revoke
                     and v.tenant = j.tenant and v.name = j.kind
                     and v.version = j.kind_version));
@@ -108,14 +112,14 @@ begin
                 told = pg_current_xact_id()
             where l.tenant = s.tenant and l.job_id = d.revoke;
 
-            update interlock.jobs j
+            update interlock.jobs_live j
             set ending = true, revoked_by = s.request_id
             where j.tenant = s.tenant and j.id = d.revoke;
         end if;
 
         select * into r from interlock.job_insert(s, k, d, v_now);
         if v_old.waits_on is not null and d.place = 'blocked' then
-            update interlock.jobs j set waits_on = v_old.waits_on
+            update interlock.jobs_live j set waits_on = v_old.waits_on
             where j.tenant = s.tenant and j.id = s.request_id;
         end if;
         a.runnable := r.place = 'ready';
@@ -198,7 +202,7 @@ begin
     values (s.tenant, s.request_id, s.payload, s.content_type, s.headers,
         s.traceparent);
 
-    insert into interlock.jobs (tenant, id, kind, kind_version, work_key,
+    insert into interlock.jobs_live (tenant, id, kind, kind_version, work_key,
         version, status, place, exclusive, fresh, decision, source,
         requested_by, reason, payload_hash, priority, order_key, run_at,
         deadline, created_at, turn, in_line, groups, limited_by, fair_value,

@@ -36,7 +36,7 @@ begin
     select array_agg(x.tenant), array_agg(x.id), array_agg(x.work_key)
     into v_tenant, v_job, v_key
     from (select j.tenant, j.id, j.work_key
-          from interlock.jobs j
+          from interlock.jobs_live j
           where j.expire_at <= v_now and j.started_at is null
               and j.finished_at is null
           order by j.expire_at
@@ -50,7 +50,7 @@ begin
         for no key update skip locked) w;
 
     foreach v_i in array coalesce(v_mine, '{}') loop
-        select * into j from interlock.jobs x
+        select * into j from interlock.jobs_live x
         where x.tenant = v_tenant[v_i] and x.id = v_job[v_i];
 
         continue when not found or j.started_at is not null
@@ -127,7 +127,7 @@ begin
     -- From one group to the next by the index, not through all its jobs.
     loop
         select j.tenant, j.limited_by into r
-        from interlock.jobs j
+        from interlock.jobs_live j
         where (j.tenant, j.limited_by) > (v_tenant, v_name)
             and j.limited_by is not null and j.place is not null
         order by j.tenant, j.limited_by limit 1;

@@ -34,7 +34,7 @@ begin
         order by x.created_at)
     into v_active
     from (select j.*, l.fence, l.worker, l.expires_at
-          from interlock.jobs j
+          from interlock.jobs_live j
           left join lateral (
               select y.fence, y.worker, y.expires_at
               from interlock.leases y
@@ -50,7 +50,7 @@ begin
             'created_at', interlock.ts(x.created_at))
         order by x.turn)
     into v_waiting
-    from (select j.* from interlock.jobs j
+    from (select j.* from interlock.jobs_live j
           where j.tenant = p_tenant and j.work_key = p_key
               and j.place = 'blocked'
           order by j.turn limit 100) x;
@@ -60,7 +60,7 @@ begin
             'created_at', interlock.ts(x.created_at))
         order by x.turn)
     into v_parked
-    from (select j.* from interlock.jobs j
+    from (select j.* from interlock.jobs_live j
           where j.tenant = p_tenant and j.work_key = p_key
               and j.status = 'parked'
           order by j.turn limit 100) x;

@@ -90,7 +90,7 @@ begin
     runnable := r.place = 'ready';
     groups := coalesce(r.groups, '{}');
 
-    update interlock.jobs x set rerun_of = j.id
+    update interlock.jobs_live x set rerun_of = j.id
     where x.tenant = p_tenant and x.id = s.request_id;
     update interlock.works x set max_version_job = s.request_id
     where x.tenant = p_tenant and x.work_key = p_key
@@ -102,7 +102,7 @@ begin
     values (p_tenant, s.request_id, s.source, s.kind, p_key, s.version,
         'accepted', 202, s.request_id, 'queued', p_requested_by, p_reason);
 
-    select * into job from interlock.jobs x
+    select * into job from interlock.jobs_live x
     where x.tenant = p_tenant and x.id = s.request_id;
 end
 $$;
@@ -165,7 +165,7 @@ begin
         return;
     end if;
 
-    select j.id into v_id from interlock.jobs j
+    select j.id into v_id from interlock.jobs_live j
     where j.tenant = p_tenant and j.work_key = p_key
         and j.status in ('queued', 'running', 'checking', 'held')
     order by j.created_at limit 1;
@@ -293,7 +293,7 @@ begin
     select * into w from interlock.works x
     where x.tenant = p_tenant and x.work_key = p_key;
 
-    select count(*) into v_active from interlock.jobs x
+    select count(*) into v_active from interlock.jobs_live x
     where x.tenant = p_tenant and x.work_key = p_key
         and x.status in ('queued', 'running', 'checking', 'held');
 

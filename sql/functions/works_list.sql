@@ -85,12 +85,12 @@ begin
                 limit v_span) s
           where (p_kind is null or s.kind = p_kind)
               and (p_state is null or not exists (
-                      select from interlock.jobs x
+                      select from interlock.jobs_live x
                       where x.tenant = s.tenant and x.work_key = s.work_key
                           and x.status in ('queued', 'running', 'checking',
                                            'held'))
                   and not exists (
-                      select from interlock.jobs x
+                      select from interlock.jobs_live x
                       where x.tenant = s.tenant and x.work_key = s.work_key
                           and (x.place = 'blocked' or x.status = 'parked')))
           limit p_limit + 1) y;
@@ -126,7 +126,7 @@ begin
     select array_agg(y.work_key order by y.work_key) into keys
     from (select s.work_key
           from (select x.work_key, x.kind, x.status, x.place
-                from interlock.jobs x
+                from interlock.jobs_live x
                 where x.tenant = p_tenant
                     and x.status in ('queued', 'running', 'checking', 'held')
                     and x.work_key >= p_prefix and x.work_key > p_after
@@ -141,7 +141,7 @@ begin
           limit p_limit + 1) y;
 
     if coalesce(cardinality(keys), 0) <= p_limit then
-        select x.work_key into next from interlock.jobs x
+        select x.work_key into next from interlock.jobs_live x
         where x.tenant = p_tenant
             and x.status in ('queued', 'running', 'checking', 'held')
             and x.work_key >= p_prefix and x.work_key > p_after
@@ -171,7 +171,7 @@ declare
 begin
     select array_agg(y.work_key order by y.work_key) into keys
     from (select s.work_key
-          from (select x.work_key, x.kind, x.status from interlock.jobs x
+          from (select x.work_key, x.kind, x.status from interlock.jobs_live x
                 where x.tenant = p_tenant
                     and (x.place = 'blocked' or x.status = 'parked')
                     and x.work_key >= p_prefix and x.work_key > p_after
@@ -187,7 +187,7 @@ begin
           limit p_limit + 1) y;
 
     if coalesce(cardinality(keys), 0) <= p_limit then
-        select x.work_key into next from interlock.jobs x
+        select x.work_key into next from interlock.jobs_live x
         where x.tenant = p_tenant
             and (x.place = 'blocked' or x.status = 'parked')
             and x.work_key >= p_prefix and x.work_key > p_after
@@ -212,7 +212,7 @@ as $$
 begin
     select y.status, y.id into state, job_id
     from (select x.status, x.id, x.place, x.created_at
-          from interlock.jobs x
+          from interlock.jobs_live x
           where x.tenant = p_tenant and x.work_key = p_key
               and x.status in ('queued', 'running', 'checking', 'held')
           order by x.created_at limit 200) y
@@ -222,7 +222,7 @@ begin
 
     if not found then
         select x.status, x.id into state, job_id
-        from interlock.jobs x
+        from interlock.jobs_live x
         where x.tenant = p_tenant and x.work_key = p_key
             and (x.place = 'blocked' or x.status = 'parked')
         order by x.turn limit 1;
@@ -255,7 +255,7 @@ begin
     select * into s from interlock.work_state(w.tenant, w.work_key);
 
     select count(*) into v_waiting
-    from (select from interlock.jobs x
+    from (select from interlock.jobs_live x
           where x.tenant = w.tenant and x.work_key = w.work_key
               and (x.place = 'blocked' or x.status = 'parked')
           limit 1000) y;

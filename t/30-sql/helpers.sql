@@ -135,7 +135,7 @@ $$;
 -- Makes what is delayed be due.
 create function t.due(p_key text) returns void
 language sql as $$
-    update interlock.jobs j
+    update interlock.jobs_live j
     set run_at = clock_timestamp() - interval '1 millisecond'
     where j.work_key = p_key and j.place = 'delayed'
 $$;

@@ -298,7 +298,7 @@ for my $batch (1 .. $batches / 2) {
     my %ends = ends('held');
     for my $row ($db->do('select j.id, j.status, count(r) from '
         . 'interlock.jobs j left join interlock.results r on r.job_id = j.id '
-        . "where j.kind = 'held' group by j.tenant, j.id"))
+        . "where j.kind = 'held' group by j.tenant, j.id, j.status"))
     {
         my ($job, $status, $results) = @$row;
         next if !$said{$job};
