@@ -220,16 +220,6 @@ il_seen_add(il_token_seen_t *seen, const uint8_t digest[IL_SEEN_DIGEST])
 }
 
 
-void
-il_token_seen_add(il_token_seen_t *seen, il_str_t token, il_str_t implicit)
-{
-    uint8_t  digest[IL_SEEN_DIGEST];
-
-    il_seen_digest(seen, token, implicit, digest);
-    il_seen_add(seen, digest);
-}
-
-
 int
 il_token_open(char msg[IL_TOKEN_MAX], il_str_t *json, il_str_t token,
     il_str_t implicit, const il_token_keys_t *keys, il_token_seen_t *seen)

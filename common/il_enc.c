@@ -392,7 +392,11 @@ il_json_escape(char *out, size_t cap, il_str_t s)
 
     for (i = 0; i < s.len; i += step) {
 
-        for (n = i; n < s.len && il_json_plain[p[n]]; n++) { /* void */ }
+        n = i + il_json_run(s.data + i, s.len - i);
+
+        while (n < s.len && il_json_plain[p[n]]) {
+            n++;
+        }
 
         if (n > i) {
             step = n - i;

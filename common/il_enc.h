@@ -60,6 +60,39 @@ int il_has_control(il_str_t s);
  * small. */
 size_t il_json_escape(char *out, size_t cap, il_str_t s);
 
+/*
+ * How many bytes at p, of at most n, surely stand for themselves in a JSON
+ * string: ASCII, no control, neither quote nor backslash.  It looks at eight at
+ * a time, so there may be more.
+ */
+static inline size_t
+il_json_run(const char *p, size_t n)
+{
+    size_t    i;
+    uint64_t  w, quote, back;
+
+    for (i = 0; n - i >= sizeof(w); i += sizeof(w)) {
+        memcpy(&w, p + i, sizeof(w));
+
+        /* a byte that is 0 after the xor, or below 0x20, borrows its top bit;
+         * those behind it may, too, and are looked at one by one then */
+
+        quote = w ^ 0x2222222222222222ULL;
+        back = w ^ 0x5c5c5c5c5c5c5c5cULL;
+
+        if ((w
+             | ((quote - 0x0101010101010101ULL) & ~quote)
+             | ((back - 0x0101010101010101ULL) & ~back)
+             | ((w - 0x2020202020202020ULL) & ~w))
+            & 0x8080808080808080ULL)
+        {
+            break;
+        }
+    }
+
+    return i;
+}
+
 #pragma GCC visibility pop
 
 #endif /* IL_ENC_H */

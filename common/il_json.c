@@ -186,6 +186,12 @@ il_json_string(il_json_cursor_t *c)
     }
 
     for (c->p++; c->p < c->end; c->p++) {
+        c->p += il_json_run(c->p, (size_t) (c->end - c->p));
+
+        if (c->p == c->end) {
+            return 0;
+        }
+
         ch = (uint8_t) *c->p;
 
         if (ch == '"') {

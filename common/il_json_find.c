@@ -118,6 +118,19 @@ il_json_unescape(il_str_t raw, char *out, size_t cap, size_t *len)
     used = 0;
 
     while (p < end) {
+        n = il_json_run(p, (size_t) (end - p));
+
+        if (n > 0) {
+            if (cap - used < n) {
+                return -1;
+            }
+
+            memcpy(out + used, p, n);
+            used += n;
+            p += n;
+            continue;
+        }
+
         n = il_json_decode(&p, end, unit);
 
         if (n == 0 || cap - used < n) {

@@ -105,12 +105,6 @@ typedef struct {
 
 void il_token_seen_init(il_token_seen_t *seen);
 
-/* Remembers a token that was signed in this process just now: its first use
- * costs no more than others.  implicit is that of its sort (none for owner
- * tokens), and both must be no longer than a token may be. */
-void il_token_seen_add(il_token_seen_t *seen, il_str_t token,
-    il_str_t implicit);
-
 /* il_owner_verify() with such a memory, or NULL. */
 int il_owner_verify_seen(il_owner_claims_t *claims, char *buf, size_t cap,
     il_str_t token, const il_token_keys_t *keys, il_token_seen_t *seen,

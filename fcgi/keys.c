@@ -31,23 +31,10 @@
 #define IL_KEY_FILE_MAX     256
 #define IL_KEY_UNKNOWN_MS   1000    /* between two looks for an unknown one */
 #define IL_KEY_TICK_MS      50      /* finer than that no file's time is */
-#define IL_KEYS_SEEN        32      /* memories of tokens, a power of 2 */
 
 
 static pthread_rwlock_t  il_keys_lock = PTHREAD_RWLOCK_INITIALIZER;
 static il_token_keys_t   il_keys;           /* under il_keys_lock */
-
-/* Tokens that were signed here or were good before, by what stands in them:
- * several memories with a lock each, so that those who verify do not wait for
- * one another.  A lock is taken with il_keys_lock held. */
-
-static struct {
-    pthread_mutex_t  lock;
-    il_token_seen_t  seen;
-} il_keys_seen[IL_KEYS_SEEN] = {
-    [0 ... IL_KEYS_SEEN - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER }
-};
-
 
 /* The last look for a key that was not known, and the directory's time then;
  * under its lock. */
@@ -267,57 +254,6 @@ il_keys_same_signer(il_token_keys_t *keys)
 }
 
 
-/* What was good by other keys is not known to be good by these. */
-
-static void
-il_keys_forget(void)
-{
-    size_t  i;
-
-    for (i = 0; i < IL_KEYS_SEEN; i++) {
-        (void) pthread_mutex_lock(&il_keys_seen[i].lock);
-        il_token_seen_init(&il_keys_seen[i].seen);
-        (void) pthread_mutex_unlock(&il_keys_seen[i].lock);
-    }
-}
-
-
-/* The memory that a token belongs to.  The end of its signature says which:
- * what is before is alike in many, and behind it is the key's id. */
-
-static size_t
-il_keys_memory(il_str_t token)
-{
-    size_t    i, n;
-    uint32_t  h;
-
-    for (n = token.len; n > 0 && token.data[n - 1] != '.'; n--) {
-        /* void */
-    }
-
-    h = 2166136261u;
-
-    for (i = n > 16 ? n - 16 : 0; i < n; i++) {
-        h = (h ^ (uint8_t) token.data[i]) * 16777619u;
-    }
-
-    return (h ^ (h >> 16)) & (IL_KEYS_SEEN - 1);
-}
-
-
-static void
-il_keys_remember(il_str_t token, il_str_t implicit)
-{
-    size_t  i;
-
-    i = il_keys_memory(token);
-
-    (void) pthread_mutex_lock(&il_keys_seen[i].lock);
-    il_token_seen_add(&il_keys_seen[i].seen, token, implicit);
-    (void) pthread_mutex_unlock(&il_keys_seen[i].lock);
-}
-
-
 /* With the lock held. */
 
 static int
@@ -357,10 +293,11 @@ il_keys_read_all(const char *dir, int same_signer, char *err, size_t cap)
             il_keys_same_signer(&keys);
         }
 
-        /* tokens that name no known key have the files read, too */
+        /* what was good by other keys is not known to be good by these;
+         * but tokens that name no key have the files read, too */
 
         if (!il_keys_are(&keys)) {
-            il_keys_forget();
+            il_seen_forget();
         }
 
         il_keys = keys;
@@ -376,6 +313,8 @@ il_keys_read_all(const char *dir, int same_signer, char *err, size_t cap)
 int
 il_keys_load(const char *dir, char *err, size_t cap)
 {
+    il_seen_init();
+
     return il_keys_read_all(dir, 0, err, cap);
 }
 
@@ -384,7 +323,7 @@ void
 il_keys_wipe(void)
 {
     (void) pthread_rwlock_wrlock(&il_keys_lock);
-    il_keys_forget();
+    il_seen_forget();
     sodium_memzero(&il_keys, sizeof(il_keys));
     (void) pthread_rwlock_unlock(&il_keys_lock);
 }
@@ -442,7 +381,7 @@ il_keys_issue(char *out, size_t cap, size_t *outlen,
     rc = il_owner_issue(out, cap, outlen, claims, &il_keys.keys[0]);
 
     if (rc == 0) {
-        il_keys_remember(il_str(out, *outlen), il_str(NULL, 0));
+        il_seen_put(il_str(out, *outlen), claims);
     }
 
     (void) pthread_rwlock_unlock(&il_keys_lock);
@@ -537,22 +476,34 @@ il_keys_look(void)
 /* What a token of some sort is verified by; claims is that sort's. */
 
 typedef int (*il_keys_check_pt)(void *claims, char *buf, size_t cap,
-    il_str_t token, il_token_seen_t *seen, int64_t now);
+    il_str_t token, int64_t now);
 
 
 static int
 il_keys_check_owner(void *claims, char *buf, size_t cap, il_str_t token,
-    il_token_seen_t *seen, int64_t now)
+    int64_t now)
 {
-    return il_owner_verify_seen(claims, buf, cap, token, &il_keys, seen, now);
+    int                 rc;
+    il_owner_claims_t   c;
+
+    rc = il_owner_verify(&c, buf, cap, token, &il_keys, now);
+
+    /* with the lock held, or it might be by a key that is gone */
+
+    if (rc == 0) {
+        il_seen_put(token, &c);
+        il_seen_of(claims, &c);
+    }
+
+    return rc;
 }
 
 
 static int
 il_keys_check_ticket(void *claims, char *buf, size_t cap, il_str_t token,
-    il_token_seen_t *seen, int64_t now)
+    int64_t now)
 {
-    return il_ticket_verify(claims, buf, cap, token, &il_keys, seen, now);
+    return il_ticket_verify(claims, buf, cap, token, &il_keys, NULL, now);
 }
 
 
@@ -560,17 +511,10 @@ static int
 il_keys_check(il_keys_check_pt check, void *claims, char *buf, size_t cap,
     il_str_t token, int64_t now)
 {
-    int     rc;
-    size_t  i;
-
-    i = il_keys_memory(token);
+    int  rc;
 
     (void) pthread_rwlock_rdlock(&il_keys_lock);
-    (void) pthread_mutex_lock(&il_keys_seen[i].lock);
-
-    rc = check(claims, buf, cap, token, &il_keys_seen[i].seen, now);
-
-    (void) pthread_mutex_unlock(&il_keys_seen[i].lock);
+    rc = check(claims, buf, cap, token, now);
     (void) pthread_rwlock_unlock(&il_keys_lock);
 
     return rc;
@@ -598,10 +542,16 @@ il_keys_open(il_keys_check_pt check, void *claims, char *buf, size_t cap,
 
 
 int
-il_keys_verify(il_owner_claims_t *claims, char *buf, size_t cap,
-    il_str_t token, int64_t now)
+il_keys_verify(il_seen_t *who, il_str_t token, int64_t now)
 {
-    return il_keys_open(il_keys_check_owner, claims, buf, cap, token, now);
+    char  buf[IL_TOKEN_MAX + 1];
+
+    if (il_seen_get(who, token, now) == 0) {
+        return 0;
+    }
+
+    return il_keys_open(il_keys_check_owner, who, buf, sizeof(buf), token,
+                        now);
 }
 
 

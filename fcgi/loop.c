@@ -3,7 +3,9 @@
  *
  * A connection is freed by this thread only, between two rounds of epoll, so
  * that an event never names a connection that is gone.  Every descriptor is
- * armed for one event (EPOLLONESHOT) and armed again by a message.
+ * armed for one event (EPOLLONESHOT): until it is armed again the connection
+ * belongs to whoever has it.  For its next request that one arms it, with
+ * nothing of it touched afterwards; for all else there are messages.
  */
 
 #include <errno.h>
@@ -36,6 +38,9 @@
 #define IL_MSG_REARM     1
 #define IL_MSG_CLOSE     2
 #define IL_MSG_WATCH     3
+
+/* What a connection that waits for its next request is armed for. */
+#define IL_LOOP_NEXT     (EPOLLIN | EPOLLRDHUP | EPOLLONESHOT)
 
 
 typedef struct {
@@ -217,9 +222,7 @@ il_loop_add(int fd)
         return -1;
     }
 
-    if (il_loop_ctl(EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLRDHUP | EPOLLONESHOT,
-                    conn) != 0)
-    {
+    if (il_loop_ctl(EPOLL_CTL_ADD, fd, IL_LOOP_NEXT, conn) != 0) {
         il_fcgx_free(conn->fcgi);
         free(conn);
         return -1;
@@ -275,12 +278,12 @@ il_loop_accept(void)
 
 
 static void
-il_loop_event(il_conn_t *conn)
+il_loop_event(il_conn_t *conn, uint32_t events)
 {
     char     byte;
     ssize_t  n;
 
-    switch (conn->state) {
+    switch (__atomic_load_n(&conn->state, __ATOMIC_ACQUIRE)) {
 
     case IL_CONN_WATCHED:
         conn->state = IL_CONN_BUSY;
@@ -295,7 +298,13 @@ il_loop_event(il_conn_t *conn)
         break;
     }
 
-    n = recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    /* what a peer that is gone has left may be a request, or nothing */
+
+    n = 1;
+
+    if (events != EPOLLIN) {
+        n = recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    }
 
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
         il_loop_free(conn);
@@ -303,9 +312,7 @@ il_loop_event(il_conn_t *conn)
     }
 
     if (n < 0) {
-        if (il_loop_ctl(EPOLL_CTL_MOD, conn->fd,
-                        EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, conn) != 0)
-        {
+        if (il_loop_ctl(EPOLL_CTL_MOD, conn->fd, IL_LOOP_NEXT, conn) != 0) {
             il_loop_free(conn);
         }
 
@@ -327,11 +334,10 @@ il_loop_message(il_conn_t *conn, int message)
         return;
 
     case IL_MSG_REARM:
+        conn->told = 0;
         conn->state = IL_CONN_IDLE;
 
-        if (il_loop_ctl(EPOLL_CTL_MOD, conn->fd,
-                        EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, conn) != 0)
-        {
+        if (il_loop_ctl(EPOLL_CTL_MOD, conn->fd, IL_LOOP_NEXT, conn) != 0) {
             il_log(IL_LOG_ERROR, "epoll: %s", strerror(errno));
             il_loop_free(conn);
         }
@@ -409,7 +415,20 @@ il_loop_post(il_conn_t *conn, int message)
 void
 il_loop_rearm(il_conn_t *conn)
 {
-    il_loop_post(conn, IL_MSG_REARM);
+    /* a message to watch it may still be on its way: what follows must not
+     * overtake it */
+
+    if (conn->told) {
+        il_loop_post(conn, IL_MSG_REARM);
+        return;
+    }
+
+    __atomic_store_n(&conn->state, IL_CONN_IDLE, __ATOMIC_RELEASE);
+
+    if (il_loop_ctl(EPOLL_CTL_MOD, conn->fd, IL_LOOP_NEXT, conn) != 0) {
+        il_log(IL_LOG_ERROR, "epoll: %s", strerror(errno));
+        il_loop_post(conn, IL_MSG_CLOSE);
+    }
 }
 
 
@@ -423,6 +442,7 @@ il_loop_close(il_conn_t *conn)
 void
 il_loop_watch(il_conn_t *conn)
 {
+    conn->told = 1;
     il_loop_post(conn, IL_MSG_WATCH);
 }
 
@@ -558,7 +578,7 @@ il_loop_run(void)
                 il_loop_signal();
 
             } else {
-                il_loop_event(events[i].data.ptr);
+                il_loop_event(events[i].data.ptr, events[i].events);
                 quiet = 0;
             }
         }

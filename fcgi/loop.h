@@ -26,7 +26,10 @@ struct il_conn_s {
     il_fcgx_t        *fcgi;
     il_req_t         *req;          /* of the thread that has it */
     int               fd;
-    il_conn_state_e   state;        /* the event thread's */
+    il_conn_state_e   state;        /* the event thread's, or of whoever arms
+                                       it for the next request */
+    int               told;         /* of the thread that has it: it was
+                                       handed back to be watched */
     int               message;      /* under the loop's lock */
     il_conn_t        *queued;       /* messages, under the loop's lock */
     il_conn_t        *task;         /* the workers' queue, under its lock */

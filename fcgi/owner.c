@@ -20,17 +20,14 @@ il_owner_invalid(il_req_t *r)
 void
 il_owner_auth(il_req_t *r, size_t size, void (*next)(il_req_t *r))
 {
-    char                buf[IL_TOKEN_MAX];
-    il_str_t            token;
-    il_owner_t         *o;
-    il_owner_claims_t   claims;
+    il_str_t     token, tenant;
+    il_seen_t    who;
+    il_owner_t  *o;
 
     token = r->sub != NULL ? r->sub->token : il_auth_bearer(r);
 
     if (token.data == NULL
-        || il_keys_verify(&claims, buf, sizeof(buf), token,
-                          il_wall_ms() / 1000)
-           != 0)
+        || il_keys_verify(&who, token, il_wall_ms() / 1000) != 0)
     {
         il_owner_invalid(r);
         return;
@@ -43,22 +40,23 @@ il_owner_auth(il_req_t *r, size_t size, void (*next)(il_req_t *r))
     }
 
     r->op = o;
+    tenant = il_cstr(who.tenant);
 
     /* whoever sends several has shown whose they are: of nobody else */
 
     if (r->sub != NULL
-        && !il_str_eq(claims.tenant, il_cstr(r->who.tenant_name)))
+        && !il_str_eq(tenant, il_cstr(r->who.tenant_name)))
     {
         il_owner_invalid(r);
         return;
     }
 
-    memcpy(o->job_id, claims.job_id, IL_UUID_BYTES);
-    memcpy(o->attempt_id, claims.attempt_id, IL_UUID_BYTES);
-    o->fence = claims.fence;
+    memcpy(o->job_id, who.job_id, IL_UUID_BYTES);
+    memcpy(o->attempt_id, who.attempt_id, IL_UUID_BYTES);
+    o->fence = who.fence;
 
-    o->tenant = il_pool_dup(&r->pool, claims.tenant);
-    o->kind = il_pool_dup(&r->pool, claims.kind);
+    o->tenant = il_pool_dup(&r->pool, tenant);
+    o->kind = il_pool_dup(&r->pool, il_cstr(who.kind));
 
     if (o->tenant.data == NULL || o->kind.data == NULL) {
         il_req_internal(r);

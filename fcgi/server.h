@@ -10,6 +10,7 @@
 #include "il_ticket.h"
 #include "il_token.h"
 #include "lane.h"
+#include "seen.h"
 
 typedef struct {
     il_conf_t        conf;
@@ -47,13 +48,14 @@ void il_keys_reload(void);
 
 void il_keys_wipe(void);
 
-/* il_owner_issue() and il_owner_verify() with these keys.  A token signed by
+/* il_owner_issue() and il_owner_verify() with these keys.  A token that was
+ * signed here or was good before is only looked up (seen.h).  One signed by
  * a key that is not known here makes them be read again, if the directory has
  * changed or a second has passed: another host may have a new one already. */
 int il_keys_issue(char *out, size_t cap, size_t *outlen,
     const il_owner_claims_t *claims) IL_MUST_CHECK;
-int il_keys_verify(il_owner_claims_t *claims, char *buf, size_t cap,
-    il_str_t token, int64_t now) IL_MUST_CHECK;
+int il_keys_verify(il_seen_t *who, il_str_t token, int64_t now)
+    IL_MUST_CHECK;
 
 /* The same for tickets. */
 int il_keys_issue_ticket(char *out, size_t cap, size_t *outlen,
