@@ -14,7 +14,9 @@
 #include "il_uuid.h"
 
 
-#define IL_CHUNK  1024
+/* With its head it is one of those that malloc() keeps at hand, which calloc()
+ * does not ask for. */
+#define IL_CHUNK  960
 
 
 struct il_chunk_s {
@@ -176,11 +178,12 @@ il_pool_get(il_pool_t *p, size_t n)
     if (c == NULL || c->size - c->used < n) {
         size = n > IL_CHUNK ? n : IL_CHUNK;
 
-        c = calloc(1, sizeof(il_chunk_t) + size);
+        c = malloc(sizeof(il_chunk_t) + size);
         if (c == NULL) {
             return NULL;
         }
 
+        memset(c, 0, sizeof(il_chunk_t) + size);
         c->size = size;
 
         /* a big piece goes behind the chunk that still has room */

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <libpq-fe.h>
 
+#include "clock.h"
 #include "db.h"
 #include "log.h"
 
@@ -31,17 +31,6 @@ struct il_db_result_s {
     PGresult  *res;
     int        refs;
 };
-
-
-static int64_t
-il_db_now_ms(void)
-{
-    struct timespec  ts;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (int64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 
 static void
@@ -346,7 +335,7 @@ il_db_wait(il_db_t *db, int want_write, int64_t deadline)
         left = -1;
 
         if (deadline > 0) {
-            left = deadline - il_db_now_ms();
+            left = deadline - il_now_ms();
             if (left <= 0) {
                 return -1;
             }
@@ -508,7 +497,7 @@ il_db_call(il_db_t *db, const char *sql, il_db_args_t *args, int timeout_ms,
         n = (int) args->n;
     }
 
-    deadline = timeout_ms > 0 ? il_db_now_ms() + timeout_ms : 0;
+    deadline = timeout_ms > 0 ? il_now_ms() + timeout_ms : 0;
 
     if (PQsendQueryParams(db->conn, sql, n, types, values, lens, formats, 0)
         != 1)
@@ -679,7 +668,19 @@ il_db_rows(const il_db_result_t *res)
 int
 il_db_column(const il_db_result_t *res, const char *name)
 {
-    return PQfnumber(res->res, name);
+    int  i, n;
+
+    /* PQfnumber() would fold its case, in a copy, each time */
+
+    n = PQnfields(res->res);
+
+    for (i = 0; i < n; i++) {
+        if (strcmp(PQfname(res->res, i), name) == 0) {
+            return i;
+        }
+    }
+
+    return -1;
 }
 
 

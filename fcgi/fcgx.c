@@ -147,11 +147,14 @@ il_fcgx_put(il_fcgx_t *f, il_str_t s)
 
 
 int
-il_fcgx_finish(il_fcgx_t *f, il_str_t head, il_str_t body)
+il_fcgx_finish(il_fcgx_t *f, const il_str_t *parts, size_t n)
 {
-    int  bad;
+    int     bad;
+    size_t  i;
 
-    bad = il_fcgx_put(f, head) != 0 || il_fcgx_put(f, body) != 0;
+    for (i = 0, bad = 0; i < n && !bad; i++) {
+        bad = il_fcgx_put(f, parts[i]) != 0;
+    }
 
     /* the error stream first: the last one closed writes END_REQUEST */
 

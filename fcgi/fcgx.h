@@ -42,9 +42,11 @@ int il_fcgx_read(il_fcgx_t *f, char *buf, size_t n) IL_MUST_CHECK;
 /* Frees the reading half while the request waits. */
 void il_fcgx_settle(il_fcgx_t *f);
 
-/* Writes the answer and ends the request.  1: the connection may be used
- * again; 0: the peer wants it closed; -1: the answer could not be written. */
-int il_fcgx_finish(il_fcgx_t *f, il_str_t head, il_str_t body) IL_MUST_CHECK;
+/* Writes the answer, which is these n parts, and ends the request.  1: the
+ * connection may be used again; 0: the peer wants it closed; -1: the answer
+ * could not be written. */
+int il_fcgx_finish(il_fcgx_t *f, const il_str_t *parts, size_t n)
+    IL_MUST_CHECK;
 
 /* For an answer that is written in pieces, with nobody waiting: libfcgi's own
  * buffers are freed, and nothing of it writes any more.  From here on the

@@ -153,18 +153,26 @@ static il_series_t     *il_series_first[IL_MT_MAX];
 static size_t           il_series_n;
 
 
-static uint32_t
-il_series_hash(il_metric_e m, const char labels[][IL_LABEL_MAX + 1])
+static size_t
+il_label_len(il_str_t value)
 {
-    size_t       i;
-    uint32_t     h;
-    const char  *p;
+    return value.len > IL_LABEL_MAX ? IL_LABEL_MAX : value.len;
+}
+
+
+static uint32_t
+il_series_hash(il_metric_e m, const il_str_t *values)
+{
+    size_t    i, k, n;
+    uint32_t  h;
 
     h = 2166136261u ^ (uint32_t) m;
 
     for (i = 0; i < IL_LABELS; i++) {
-        for (p = labels[i]; *p != '\0'; p++) {
-            h = (h ^ (unsigned char) *p) * 16777619u;
+        n = il_label_len(values[i]);
+
+        for (k = 0; k < n; k++) {
+            h = (h ^ (unsigned char) values[i].data[k]) * 16777619u;
         }
 
         h = (h ^ 0xff) * 16777619u;
@@ -174,32 +182,39 @@ il_series_hash(il_metric_e m, const char labels[][IL_LABEL_MAX + 1])
 }
 
 
+static int
+il_series_is(const il_series_t *s, const il_str_t *values)
+{
+    size_t  i, n;
+
+    for (i = 0; i < IL_LABELS; i++) {
+        n = il_label_len(values[i]);
+
+        if (s->labels[i][n] != '\0'
+            || (n > 0 && memcmp(s->labels[i], values[i].data, n) != 0))
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
 /* With the lock held.  NULL if there is no room: a label that grows without
  * bound must not take the memory with it. */
 
 static il_series_t *
 il_series_get(il_metric_e m, const il_str_t *values)
 {
-    char          labels[IL_LABELS][IL_LABEL_MAX + 1];
     size_t        i, n;
     uint32_t      slot;
     il_series_t  *s;
 
-    memset(labels, 0, sizeof(labels));
-
-    for (i = 0; i < IL_LABELS; i++) {
-        n = values[i].len > IL_LABEL_MAX ? IL_LABEL_MAX : values[i].len;
-
-        if (n > 0) {
-            memcpy(labels[i], values[i].data, n);
-        }
-    }
-
-    slot = il_series_hash(m, (const char (*)[IL_LABEL_MAX + 1]) labels);
+    slot = il_series_hash(m, values);
 
     for (s = il_series_slots[slot]; s != NULL; s = s->next) {
-        if (s->family == m && memcmp(s->labels, labels, sizeof(labels)) == 0)
-        {
+        if (s->family == m && il_series_is(s, values)) {
             return s;
         }
     }
@@ -214,7 +229,14 @@ il_series_get(il_metric_e m, const il_str_t *values)
     }
 
     s->family = m;
-    memcpy(s->labels, labels, sizeof(labels));
+
+    for (i = 0; i < IL_LABELS; i++) {
+        n = il_label_len(values[i]);
+
+        if (n > 0) {
+            memcpy(s->labels[i], values[i].data, n);
+        }
+    }
 
     s->next = il_series_slots[slot];
     il_series_slots[slot] = s;
