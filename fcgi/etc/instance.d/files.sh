@@ -11,33 +11,33 @@ create()
     done
 
     # one secret a line, in each provider's own form
-    secret github "$(random_hex 20)"
-    secret stripe "whsec_$(random_base64 24)"
-    secret standard "whsec_$(random_base64 24)"
-    secret token "$(random_hex 20)"
-    secret hmac "$(random_hex 20)"
-    secret cloudevents "$(random_hex 20)"
-    secret slack "$(random_hex 16)"
-    secret shopify "shpss_$(random_hex 16)"
-    secret meta "$(random_hex 16)"
-    secret meta-verify-token "$(random_hex 16)"
-    secret square "$(random_text 22)"
-    secret paddle "pdl_ntfset_$(random_text 26)_$(random_text 32)"
-    secret linear "lin_wh_$(random_text 40)"
-    secret zoom "$(random_text 22)"
-    secret hubspot "$(cat /proc/sys/kernel/random/uuid)"
-    secret twilio "$(random_hex 16)"
-    secret intercom "$(cat /proc/sys/kernel/random/uuid)"
-    secret mailgun "$(random_hex 16)"
-    secret adyen "$(random_hex 32 | tr a-f A-F)"
-    secret gitlab "$(random_text 20)"
-    secret x "$(random_text 50)"
+    lacks github && secret github "$(random_hex 20)"
+    lacks stripe && secret stripe "whsec_$(random_base64 24)"
+    lacks standard && secret standard "whsec_$(random_base64 24)"
+    lacks token && secret token "$(random_hex 20)"
+    lacks hmac && secret hmac "$(random_hex 20)"
+    lacks cloudevents && secret cloudevents "$(random_hex 20)"
+    lacks slack && secret slack "$(random_hex 16)"
+    lacks shopify && secret shopify "shpss_$(random_hex 16)"
+    lacks meta && secret meta "$(random_hex 16)"
+    lacks meta-verify-token && secret meta-verify-token "$(random_hex 16)"
+    lacks square && secret square "$(random_text 22)"
+    lacks paddle && secret paddle "pdl_ntfset_$(random_text 26)_$(random_text 32)"
+    lacks linear && secret linear "lin_wh_$(random_text 40)"
+    lacks zoom && secret zoom "$(random_text 22)"
+    lacks hubspot && secret hubspot "$(cat /proc/sys/kernel/random/uuid)"
+    lacks twilio && secret twilio "$(random_hex 16)"
+    lacks intercom && secret intercom "$(cat /proc/sys/kernel/random/uuid)"
+    lacks mailgun && secret mailgun "$(random_hex 16)"
+    lacks adyen && secret adyen "$(random_hex 32 | tr a-f A-F)"
+    lacks gitlab && secret gitlab "$(random_text 20)"
+    lacks x && secret x "$(random_text 50)"
     public_key discord ed25519
 
     # no secrets: a key of the sender, the ID of a webhook, the ARN of a topic
     public_key sendgrid p256
-    secret paypal "$(random_text 17 | tr a-z A-Z)"
-    secret sns "arn:aws:sns:us-east-1:$(random_digits 12):interlock"
+    lacks paypal && secret paypal "$(random_text 17 | tr a-z A-Z)"
+    lacks sns && secret sns "arn:aws:sns:us-east-1:$(random_digits 12):interlock"
 
     if [ ! -d "$DIR/pg" ]; then
         rm -rf "$DIR/pg.new"
@@ -78,7 +78,7 @@ random_digits()
 # senders/, to sign with here until the provider's takes its place.
 public_key()
 {
-    [ ! -s "$DIR/secrets/$1" ] || return 0
+    lacks "$1" || return 0
     key=$DIR/senders/$1.pem
 
     case $2 in
@@ -96,9 +96,14 @@ public_key()
     secret "$1" "$public"
 }
 
+lacks()
+{
+    [ ! -s "$DIR/secrets/$1" ]
+}
+
 secret()
 {
-    [ -s "$DIR/secrets/$1" ] || printf '%s\n' "$2" >"$DIR/secrets/$1"
+    printf '%s\n' "$2" >"$DIR/secrets/$1"
 }
 
 # A unix socket's path has room for 107 bytes, and some readers of it know no

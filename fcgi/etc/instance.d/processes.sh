@@ -2,9 +2,21 @@
 
 # A pid file holds the pid and the time the process started (in ticks since
 # boot), so that another process that got the same number is never signalled.
+# (By the shell's own means: the supervisor asks three times a second.)
 started_at()
 {
-    sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20
+    fields_of "$1" && echo "$ticks"
+}
+
+# fields_of PID: sets state and ticks; false if there is no such process
+fields_of()
+{
+    { read -r fields <"/proc/$1/stat"; } 2>/dev/null || return 1
+    # behind the name, which may hold anything
+    set -- ${fields##*) }
+    [ $# -ge 20 ] || return 1
+    state=$1
+    ticks=${20}
 }
 
 note_pid()
@@ -15,24 +27,21 @@ note_pid()
 
 pid_of()
 {
-    cut -d ' ' -f 1 "$DIR/pids/$1" 2>/dev/null
+    { read -r pid rest <"$DIR/pids/$1"; } 2>/dev/null && echo "$pid"
 }
 
 alive()
 {
-    [ -f "$DIR/pids/$1" ] || return 1
-    read -r pid ticks <"$DIR/pids/$1" || return 1
-    [ -n "$ticks" ] && [ "$(started_at "$pid")" = "$ticks" ] \
-        && ! grep -q '^State:[[:space:]]*Z' "/proc/$pid/status" 2>/dev/null
+    { read -r pid began <"$DIR/pids/$1"; } 2>/dev/null || return 1
+    [ -n "$began" ] && fields_of "$pid" && [ "$ticks" = "$began" ] \
+        && [ "$state" != Z ]
 }
 
 # wait_gone PID SECONDS
 wait_gone()
 {
     late=$(($(uptime_s) + $2))
-    while [ -d "/proc/$1" ] \
-        && ! grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2>/dev/null
-    do
+    while fields_of "$1" && [ "$state" != Z ]; do
         [ "$(uptime_s)" -le "$late" ] || return 1
         sleep 0.05
     done
@@ -48,12 +57,14 @@ uptime_s()
 # The pids of all that work in DIR/pg: PostgreSQL's processes stay there.
 in_cluster()
 {
-    for link in /proc/[0-9]*/cwd; do
-        if [ "$(readlink "$link" 2>/dev/null)" = "$DIR/pg" ]; then
-            pid=${link%/cwd}
-            echo "${pid#/proc/}"
-        fi
-    done
+    find /proc/[0-9]*/cwd -maxdepth 0 -printf '%p %l\n' 2>/dev/null \
+        | AT=$DIR/pg awk '{
+            split($1, part, "/")
+            sub(/^[^ ]* /, "")
+            if ($0 == ENVIRON["AT"]) {
+                print part[3]
+            }
+        }'
 }
 
 # What a killed supervisor left: its services have been told to end by their

@@ -106,7 +106,8 @@ put_kinds()
 {
     for what in effect-kind kind schedule; do
         for file in "$tree/fcgi/etc/${what}s"/*.json; do
-            kind=$(basename "$file" .json)
+            kind=${file##*/}
+            kind=${kind%.json}
             [ ! -e "$DIR/${what}s/$kind" ] || continue
             step "putting $what $kind" "$interlock" --url "$url" \
                 --token-file "$DIR/tokens/operator" "$what" put "$kind" "$file"
