@@ -1,8 +1,9 @@
 package Cluster;
 
-# A private PostgreSQL cluster for the tests in this directory: initdb in a
-# temporary directory, a unix socket only, roles, migrations, functions and
-# views loaded as the real owner; gone at the end.
+# A private PostgreSQL cluster for the tests in this directory: in a temporary
+# directory, a unix socket only, roles, migrations, functions and views loaded
+# as the real owner; gone at the end.  All but the first of the same sources
+# begin as a copy of what that one had made (Interlock::Template).
 
 use strict;
 use warnings;
@@ -10,6 +11,10 @@ use warnings;
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 use File::Temp ();
+
+use lib abs_path(dirname(__FILE__) . '/../lib');
+use Interlock::Psql;
+use Interlock::Template;
 
 our $ROOT = abs_path(dirname(__FILE__) . '/../..');
 my $BIN = $ENV{INTERLOCK_PG_BINDIR} // '/usr/lib/postgresql/15/bin';
@@ -21,38 +26,74 @@ sub new {
 
     $self->{tmp} = File::Temp->newdir('ilsql-XXXXXX', TMPDIR => 1);
     $self->{dir} = "$self->{tmp}";
+    $self->_become;
 
-    # initdb refuses root: become the unprivileged user there is.
+    Interlock::Template::copy($opt{bare} ? 'bare' : 'schema', $self->{dir},
+        $opt{bare} ? [__FILE__] : ["$ROOT/sql", __FILE__,
+            glob "$ROOT/t/30-sql/helpers*.sql"],
+        sub { $class->_make($_[0], %opt) });
+    # (the copy's directory has got the original's mode and owner: the same)
+
+    $self->_append(<<"CONF");
+unix_socket_directories = '$self->{dir}'
+fsync = @{[ $opt{fsync} // 'off' ]}
+CONF
+    $self->start;
+    $self->_environment;
+    $self->_seen unless $opt{bare};
+    return $self;
+}
+
+# The unprivileged user there is, if we are root, whom initdb and postgres
+# refuse; the directory is that one's.
+sub _become {
+    my ($self) = @_;
     $self->{as} = [];
-    if ($> == 0) {
-        my $user = defined getpwnam('postgres') ? 'postgres' : 'nobody';
-        my (undef, undef, $uid, $gid) = getpwnam($user);
-        chown $uid, $gid, $self->{dir} or die "chown: $!";
-        $self->{as} = ['setpriv', "--reuid=$uid", "--regid=$gid",
-                       '--clear-groups'];
-    }
+    return if $> != 0;
 
+    my $user = defined getpwnam('postgres') ? 'postgres' : 'nobody';
+    my (undef, undef, $uid, $gid) = getpwnam($user);
+    chown $uid, $gid, $self->{dir} or die "chown: $!";
+    $self->{as} = ['setpriv', "--reuid=$uid", "--regid=$gid",
+                   '--clear-groups'];
+}
+
+sub _environment {
+    my ($self) = @_;
+    $ENV{PGHOST} = $self->{dir};
+    delete @ENV{qw(PGPORT PGDATABASE PGSERVICE PGOPTIONS)};
+    $ENV{PGUSER} = 'admin';
+}
+
+# What the others are copies of: initialised, loaded unless bare, and stopped.
+sub _make {
+    my ($class, $to, %opt) = @_;
+    my $self = bless { owner_pid => $$ }, $class;
+
+    $self->{tmp} = File::Temp->newdir('ilsql-XXXXXX', TMPDIR => 1);
+    $self->{dir} = "$self->{tmp}";
+    $self->_become;
     $self->_sys("$BIN/initdb", '-D', "$self->{dir}/data", '-U', 'admin',
         '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync');
-
     $self->_append(<<"CONF");
 listen_addresses = ''
 unix_socket_directories = '$self->{dir}'
-fsync = @{[ $opt{fsync} // 'off' ]}
+fsync = off
 max_connections = 60
 shared_buffers = 64MB
 log_min_messages = warning
 log_line_prefix = '%m [%p] %u '
 deadlock_timeout = 200ms
 CONF
-    $self->start;
-
-    $ENV{PGHOST} = $self->{dir};
-    delete @ENV{qw(PGPORT PGDATABASE PGSERVICE PGOPTIONS)};
-    $ENV{PGUSER} = 'admin';
-
-    $self->load unless $opt{bare};
-    return $self;
+    if (!$opt{bare}) {
+        $self->start;
+        local %ENV = %ENV;
+        $self->_environment;
+        $self->load;
+        $self->stop('fast');
+    }
+    unlink "$self->{dir}/log";
+    system('cp', '-a', $self->{dir}, $to) == 0 or die "cp: $?";
 }
 
 sub _append {
@@ -118,6 +159,16 @@ sub psql {
 # Returns (exit code, stdout, stderr); db, user, file, single as options.
 sub try_psql {
     my ($self, $sql, %opt) = @_;
+    if (!grep { $opt{$_} } qw(file single)) {
+        my $user = $opt{user} // 'admin';
+        my $db = $opt{db} // 'interlock';
+        my ($rc, $out, $err) = ($self->{psql}{"$user $db"} //=
+            Interlock::Psql->new({ PGHOST => $self->{dir}, PGUSER => $user,
+                PGDATABASE => $db }))->run($sql // '', timeout => 86_400);
+        chomp $out;
+        return ($rc << 8, $out, $err);
+    }
+
     my @cmd = ('psql', '-qXAt', '-v', 'ON_ERROR_STOP=1', '-h',
         $self->{dir}, '-U', $opt{user} // 'admin', '-d',
         $opt{db} // 'interlock');
@@ -171,16 +222,19 @@ sub load {
         $self->psql(undef, file => "$ROOT/t/30-sql/$f.sql");
     }
 
-    # The server has been running for long: what a test lets expire is
-    # recovered at once.
-    $self->psql('insert into interlock.server_seen (start, seen_at)
-        values (pg_postmaster_start_time(), clock_timestamp()
-                - interval \'1 hour\')');
-
     # check.sql as a view, for tests that roll back.
     open my $fh, '<', "$sql/check.sql" or die "check.sql: $!";
     my $check = do { local $/; <$fh> };
     $self->psql("create view t.violations as\n$check");
+}
+
+# The server has been running for long: what a test lets expire is recovered
+# at once.
+sub _seen {
+    my ($self) = @_;
+    $self->psql('insert into interlock.server_seen (start, seen_at)
+        values (pg_postmaster_start_time(), clock_timestamp()
+                - interval \'1 hour\')');
 }
 
 # The rows of sql/check.sql, which must be none.
@@ -193,6 +247,7 @@ sub DESTROY {
     my ($self) = @_;
     return if $$ != $self->{owner_pid};
     local ($?, $!, $@);
+    $_->close for values %{ delete $self->{psql} // {} };
     eval { $self->stop };
     unlink "$self->{dir}.log";
 }

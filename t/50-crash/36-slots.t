@@ -24,7 +24,7 @@ plan skip_all => 'libfaketime and a sanitizer both want to be loaded first'
     if grep { /san\b/ } $ENV{INTERLOCK_BUILD} // '', $ENV{INTERLOCKD} // '';
 
 my $slots = int(($ENV{SLOT_DAYS} // ($ENV{INTERLOCK_FULL} ? 30 : 1)) * 1440);
-my $speed = $ENV{SLOT_SPEED} // ($slots > 3000 ? 7200 : 1800);
+my $speed = $ENV{SLOT_SPEED} // ($slots > 3000 ? 7200 : 3600);
 
 my $build = $ENV{INTERLOCK_BUILD} // "$Interlock::Test::TOP/build";
 my $interlockd = abs_path("$build/interlockd");
@@ -67,7 +67,7 @@ while (count() < $slots) {
     my $name = (qw(ahead behind right))[ $kills % 3 ];
     my $before = count();
     # in between two steps of it, wherever it is
-    sleep 0.3 + rand 0.5;
+    sleep 0.2 + rand 0.3;
     if ($name eq 'ahead') {
         my $pid = eval { $i->backend_pid };
         kill 'KILL', $pid if $pid && $pid != ($killed{ahead} // 0);

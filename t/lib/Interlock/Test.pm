@@ -28,6 +28,8 @@ use Test::More ();
 use Time::HiRes qw(sleep time);
 
 use Interlock::HTTP;
+use Interlock::Psql;
+use Interlock::Template;
 
 our $TOP = abs_path(dirname(__FILE__) . '/../../..');
 
@@ -45,6 +47,10 @@ my $json = JSON::PP->new->utf8->canonical->allow_nonref;
 #   postgresql         text for postgresql.conf
 #   env                { NAME => value } for the instance
 #   start => 0         only make it
+#   fresh => 1         makes everything itself.  Else it begins as a copy
+#                      (Interlock::Template) of what the script had made before
+#                      interlockd ran for the first time: instances have the
+#                      same secrets, keys, tokens and system identifier
 #   keep => 1          leave the directory there
 sub instance {
     my ($class, %opt) = @_;
@@ -60,6 +66,8 @@ sub instance {
 
     $live{ $self->{dir} } = $self;
 
+    $self->from_template unless $opt{fresh} || glob "'$self->{dir}'/*"
+        or grep { $self->{env}{$_} } qw(INTERLOCKD INTERLOCK_PG_BINDIR);
     my ($code, $out) = $self->script('create');
     Test::More::BAIL_OUT("instance create failed:\n$out") if $code;
 
@@ -74,6 +82,41 @@ sub instance {
 
     $self->start unless defined $opt{start} && !$opt{start};
     return $self;
+}
+
+# An instance that cannot go on without its interlockd has made its database by
+# then, and stops it in good order.
+sub from_template {
+    my ($self) = @_;
+
+    Interlock::Template::copy('instance', $self->{dir},
+        [ map { /^\// ? $_ : "$TOP/$_" } qw(sql fcgi/etc/instance
+            fcgi/etc/instance.d), "$self->{build}/interlock" ],
+        sub {
+            my ($to) = @_;
+            my $dir = tempdir('interlock-template-XXXXXX', TMPDIR => 1);
+            my $made = bless { %$self, dir => $dir, env =>
+                { INTERLOCKD => '/bin/false' } }, ref $self;
+            $made->start_fails(qr/interlockd ended at once/);
+            my $state = slurp("$dir/log/postgres.log") // '';
+            die "no clean end:\n$state\n"
+                unless $state =~ /database system is shut down\s*\z/;
+            remove_tree($_) for "$dir/log", "$dir/pids", "$dir/lock",
+                "$dir/bin", glob "'$dir'/*.conf";
+            system('mv', $dir, $to) == 0 or die "mv $dir $to failed\n";
+        });
+}
+
+sub start_fails {
+    my ($self, $how) = @_;
+
+    for my $try (1 .. 3) {
+        my ($code, $out) = $self->script('start');
+        die "started\n" unless $code;
+        return if $out =~ $how;
+        $self->{port} = free_port();
+        die "the template cannot be made:\n$out" if $try == 3;
+    }
 }
 
 # local_conf(FILE, text): what goes to DIR/local/FILE.conf
@@ -251,10 +294,9 @@ sub wait_for {
         my $value = $sub->();
         return $value if $value;
         last if time >= $end;
-        # A look costs more than it seems (most start a psql): one that waits
-        # for long need not know to the hundredth of a second.
+        # one that waits for long need not know to the hundredth of a second
         my $pause = (time - $began) / 10;
-        sleep($pause < 0.02 ? 0.02 : $pause > 0.2 ? 0.2 : $pause);
+        sleep($pause < 0.01 ? 0.01 : $pause > 0.05 ? 0.05 : $pause);
     }
     my $text = 'waited ' . $seconds . ' s for ' . ($what // 'something');
     $self->show_logs if ref $self;
@@ -434,12 +476,12 @@ sub dsn {
 }
 
 # psql(sql, role): what psql prints (columns parted by |), without the last
-# newline; dies on an error.  The role is the superuser unless said.
+# newline; dies on an error.  The role is the superuser unless said.  See
+# Interlock::Psql: the session may be an older one's.
 sub psql {
     my ($self, $sql, $role) = @_;
 
-    my ($code, $out, $err) = run([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1',
-        '-d', $self->dsn($role // 'admin'), '-f', '-' ], stdin => $sql);
+    my ($code, $out, $err) = $self->_psql($role)->run($sql);
     die "psql: $err" if $code;
     chomp $out;
     return $out;
@@ -450,21 +492,26 @@ sub psql {
 sub sql {
     my ($self, $sql, $role) = @_;
 
-    my ($code, $out, $err) = run([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1',
-        '-F', "\x1f", '-R', "\x1e", '-P', "null=\x01", '-d',
-        $self->dsn($role // 'admin'), '-f', '-' ], stdin => $sql);
+    my ($code, $out, $err) = $self->_psql($role)->run($sql, split => 1);
     die "psql: $err" if $code;
     chomp $out;
     return map { [ map { $_ eq "\x01" ? undef : $_ } split /\x1f/, $_, -1 ] }
         split /\x1e/, $out;
 }
 
+sub _psql {
+    my ($self, $role) = @_;
+
+    $role //= 'admin';
+    return $self->{psql}{$role} //= Interlock::Psql->new(
+        Interlock::Psql::environment($self->dsn($role)));
+}
+
 # check_sql: the invariants of sql/check.sql hold (one test).
 sub check_sql {
     my ($self, $name) = @_;
 
-    my ($code, $out, $err) = run([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1',
-        '-d', $self->dsn('admin'), '-f', "$TOP/sql/check.sql" ]);
+    my ($code, $out, $err) = $self->_psql->run(slurp("$TOP/sql/check.sql"));
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my $ok = Test::More::is("$out$err", '',
         $name // 'the invariants of sql/check.sql hold');
@@ -645,6 +692,7 @@ sub end {
         kill 'KILL', -$pid;
         waitpid($pid, 0);
     }
+    $_->close for values %{ delete $self->{psql} // {} };
     my $fine = $self->stop;
     my @bad = $self->log_complaints;
     Test::More::diag(join "\n", 'in the logs:', @bad[ 0 .. ($#bad > 60
