@@ -2,12 +2,36 @@
  * il_enc.c: strict hex and base64, UTF-8 check, JSON string escaping.
  */
 
+#include <endian.h>
 #include <sodium.h>
 
 #include "il_enc.h"
 
 
-#define IL_ASCII_HIGH_BITS  0x8080808080808080ULL
+/*
+ * Eight bytes at a time.  Each of these answers 0 if no byte of w is such a
+ * one, and has the top bit of some byte set otherwise (not of every such
+ * byte, and perhaps of one behind it).
+ */
+
+#define IL_EACH(c)           ((c) * 0x0101010101010101ULL)
+#define IL_ASCII_HIGH_BITS   IL_EACH(0x80ULL)
+
+/* below c, which is at most 0x80 */
+#define il_word_below(w, c)  (((w) - IL_EACH((uint64_t) (c))) & ~(w)          \
+                              & IL_ASCII_HIGH_BITS)
+#define il_word_has(w, c)    il_word_below((w) ^ IL_EACH((uint64_t) (c)), 1)
+
+
+static inline uint64_t
+il_word(const char *p)
+{
+    uint64_t  w;
+
+    memcpy(&w, p, sizeof(w));
+
+    return w;
+}
 
 
 int
@@ -38,14 +62,46 @@ il_hex_decode(uint8_t *out, size_t outlen, il_str_t in)
 }
 
 
+/* Four bytes as eight digits, the first one in the lowest byte. */
+
+static uint64_t
+il_hex_eight(const uint8_t *in)
+{
+    uint64_t  w;
+    uint32_t  four;
+
+    memcpy(&four, in, sizeof(four));
+
+    /* each byte to the lower half of a pair of its own, then its digits apart */
+
+    w = le32toh(four);
+    w = (w | w << 16) & 0x0000ffff0000ffffULL;
+    w = (w | w << 8) & 0x00ff00ff00ff00ffULL;
+    w = (w >> 4 | w << 8) & 0x0f0f0f0f0f0f0f0fULL;
+
+    /* 10 and more are letters */
+
+    return w + 0x3030303030303030ULL
+           + (((w + 0x0606060606060606ULL) >> 4) & 0x0101010101010101ULL)
+             * ('a' - '0' - 10);
+}
+
+
 void
 il_hex_encode(char *out, const uint8_t *in, size_t n)
 {
     static const char  digits[] = "0123456789abcdef";
 
-    size_t  i;
+    size_t    i;
+    uint64_t  eight;
 
-    for (i = 0; i < n; i++) {
+    for (i = 0; n - i >= 4; i += 4) {
+        eight = htole64(il_hex_eight(in + i));
+        memcpy(out, &eight, sizeof(eight));
+        out += sizeof(eight);
+    }
+
+    for ( /* void */ ; i < n; i++) {
         *out++ = digits[in[i] >> 4];
         *out++ = digits[in[i] & 0x0f];
     }
@@ -198,7 +254,6 @@ int
 il_utf8_valid(il_str_t s)
 {
     size_t          i, n;
-    uint64_t        w;
     const uint8_t  *p;
 
     p = (const uint8_t *) s.data;
@@ -208,13 +263,16 @@ il_utf8_valid(il_str_t s)
 
         /* Bodies are mostly ASCII: eight bytes at a time. */
 
-        if (s.len - i >= sizeof(w)) {
-            memcpy(&w, p + i, sizeof(w));
-
-            if ((w & IL_ASCII_HIGH_BITS) == 0) {
-                i += sizeof(w);
+        if (s.len - i >= 8) {
+            if ((il_word(s.data + i) & IL_ASCII_HIGH_BITS) == 0) {
+                i += 8;
                 continue;
             }
+
+        } else if (s.len >= 8
+                   && (il_word(s.data + s.len - 8) & IL_ASCII_HIGH_BITS) == 0)
+        {
+            return 1;
         }
 
         n = il_utf8_step(p + i, s.len - i);
@@ -295,10 +353,19 @@ il_is_blank(il_str_t s)
 int
 il_has_control(il_str_t s)
 {
-    size_t   i;
-    uint8_t  c;
+    size_t    i;
+    uint8_t   c;
+    uint64_t  w;
 
-    for (i = 0; i < s.len; i++) {
+    for (i = 0; s.len - i >= 8; i += 8) {
+        w = il_word(s.data + i);
+
+        if ((il_word_below(w, 0x20) | il_word_has(w, 0x7f)) != 0) {
+            return 1;
+        }
+    }
+
+    for ( /* void */ ; i < s.len; i++) {
         c = (uint8_t) s.data[i];
 
         if (c < 0x20 || c == 0x7f) {
@@ -383,27 +450,25 @@ size_t
 il_json_escape(char *out, size_t cap, il_str_t s)
 {
     char            unit[8];
-    size_t          i, n, used, step;
+    size_t          i, used, step;
     il_str_t        one;
-    const uint8_t  *p;
 
-    p = (const uint8_t *) s.data;
     used = 0;
 
     for (i = 0; i < s.len; i += step) {
 
-        n = i + il_json_run(s.data + i, s.len - i);
+        step = il_json_run(s.data + i, s.len - i);
 
-        while (n < s.len && il_json_plain[p[n]]) {
-            n++;
+        while (i + step < s.len && il_json_plain[(uint8_t) s.data[i + step]]) {
+            step++;
         }
 
-        if (n > i) {
-            step = n - i;
+        if (step > 0) {
             one = il_str(s.data + i, step);
 
         } else {
-            one = il_json_escape_one(p + i, s.len - i, &step, unit);
+            one = il_json_escape_one((const uint8_t *) s.data + i, s.len - i,
+                                     &step, unit);
         }
 
         if (cap - used < one.len) {

@@ -1,7 +1,8 @@
 /*
  * il_hash.c: fingerprints and keyed entry hashes.
  *
- * Each part is preceded by its length in eight bytes, little end first.
+ * Each part is preceded by its length in eight bytes, little end first; or, in
+ * entry hashes, in one byte where it is below 255.
  * Only the body of a fingerprint has no length before it, because it arrives
  * in pieces; being the last part it cannot run into another one.
  */
@@ -105,20 +106,18 @@ il_sip_load(const uint8_t *p)
 
 
 static inline void
-il_sip_rounds(il_sip_t *s, unsigned n)
+il_sip_round(il_sip_t *s)
 {
-    while (n-- > 0) {
-        s->v0 += s->v1;
-        s->v1 = il_sip_rotl(s->v1, 13) ^ s->v0;
-        s->v0 = il_sip_rotl(s->v0, 32);
-        s->v2 += s->v3;
-        s->v3 = il_sip_rotl(s->v3, 16) ^ s->v2;
-        s->v0 += s->v3;
-        s->v3 = il_sip_rotl(s->v3, 21) ^ s->v0;
-        s->v2 += s->v1;
-        s->v1 = il_sip_rotl(s->v1, 17) ^ s->v2;
-        s->v2 = il_sip_rotl(s->v2, 32);
-    }
+    s->v0 += s->v1;
+    s->v1 = il_sip_rotl(s->v1, 13) ^ s->v0;
+    s->v0 = il_sip_rotl(s->v0, 32);
+    s->v2 += s->v3;
+    s->v3 = il_sip_rotl(s->v3, 16) ^ s->v2;
+    s->v0 += s->v3;
+    s->v3 = il_sip_rotl(s->v3, 21) ^ s->v0;
+    s->v2 += s->v1;
+    s->v1 = il_sip_rotl(s->v1, 17) ^ s->v2;
+    s->v2 = il_sip_rotl(s->v2, 32);
 }
 
 
@@ -126,62 +125,125 @@ static inline void
 il_sip_word(il_sip_t *s, uint64_t w)
 {
     s->v3 ^= w;
-    il_sip_rounds(s, 2);
+    il_sip_round(s);
+    il_sip_round(s);
     s->v0 ^= w;
 }
 
 
-/* Eight bytes, wherever the bytes before them ended. */
+/* The first n bytes of w, 1 to 8 of them, the others being 0; wherever in a
+ * word the bytes before them ended. */
 
 static inline void
-il_sip_eight(il_sip_t *s, uint64_t w)
+il_sip_bytes(il_sip_t *s, uint64_t w, unsigned n)
 {
+    unsigned  used;
+
+    used = (unsigned) (s->len % 8);
+    s->len += n;
+
+    s->tail |= w << 8 * used;
+
+    if (used + n >= 8) {
+        il_sip_word(s, s->tail);
+        s->tail = used == 0 ? 0 : w >> 8 * (8 - used);
+    }
+}
+
+
+/* A length: one byte if it is below 255, else that and eight. */
+
+static inline void
+il_sip_length(il_sip_t *s, size_t len)
+{
+    if (len < 0xff) {
+        il_sip_bytes(s, len, 1);
+        return;
+    }
+
+    il_sip_bytes(s, 0xff, 1);
+    il_sip_bytes(s, len, 8);
+}
+
+
+/* The last n bytes of len, 1 to 7, before p. */
+
+static inline uint64_t
+il_sip_last(const uint8_t *p, size_t n, size_t len)
+{
+    uint64_t  w;
+
+    if (len >= 8) {
+        return il_sip_load(p - 8) >> 8 * (8 - n);
+    }
+
+    for (w = 0; n > 0; n--) {
+        w = w << 8 | *--p;
+    }
+
+    return w;
+}
+
+
+/* The bytes at p, eight at a time, as often as there are; how many of n are
+ * left. */
+
+static inline size_t
+il_sip_eights(il_sip_t *s, const uint8_t *p, size_t n)
+{
+    uint64_t  w;
     unsigned  bits;
 
     bits = 8 * (unsigned) (s->len % 8);
-    s->len += 8;
+    s->len += n - n % 8;
 
-    il_sip_word(s, s->tail | w << bits);
-    s->tail = bits == 0 ? 0 : w >> (64 - bits);
+    if (bits == 0) {
+        for ( /* void */ ; n >= 8; n -= 8, p += 8) {
+            il_sip_word(s, il_sip_load(p));
+        }
+
+        return n;
+    }
+
+    for ( /* void */ ; n >= 8; n -= 8, p += 8) {
+        w = il_sip_load(p);
+        il_sip_word(s, s->tail | w << bits);
+        s->tail = w >> (64 - bits);
+    }
+
+    return n;
 }
 
 
-static void
-il_sip_part(il_sip_t *state, il_str_t part)
+static inline void
+il_sip_part(il_sip_t *s, il_str_t part)
 {
     size_t          n;
-    il_sip_t        s;
     const uint8_t  *p;
 
-    /* a copy stays in registers: chars may alias anything */
-
-    s = *state;
     p = (const uint8_t *) part.data;
 
-    il_sip_eight(&s, part.len);
+    il_sip_length(s, part.len);
 
-    for (n = part.len; n >= 8; n -= 8) {
-        il_sip_eight(&s, il_sip_load(p));
-        p += 8;
+    n = il_sip_eights(s, p, part.len);
+
+    if (n > 0) {
+        il_sip_bytes(s, il_sip_last(p + part.len, n, part.len), (unsigned) n);
     }
-
-    while (n-- > 0) {
-        s.tail |= (uint64_t) *p++ << 8 * (s.len++ % 8);
-
-        if (s.len % 8 == 0) {
-            il_sip_word(&s, s.tail);
-            s.tail = 0;
-        }
-    }
-
-    *state = s;
 }
 
 
-static void
-il_sip_store(uint8_t *out, const il_sip_t *s)
+/* Eight bytes of the result. */
+
+static inline void
+il_sip_final(uint8_t *out, il_sip_t *s)
 {
     uint64_t  w;
+
+    il_sip_round(s);
+    il_sip_round(s);
+    il_sip_round(s);
+    il_sip_round(s);
 
     w = htole64(s->v0 ^ s->v1 ^ s->v2 ^ s->v3);
     memcpy(out, &w, sizeof(w));
@@ -210,7 +272,7 @@ il_entry_hash(uint8_t out[IL_ENTRY_BYTES], const uint8_t key[IL_ENTRY_KEY],
 
     /* The number of parts too: a list never equals its own beginning. */
 
-    il_sip_eight(&s, n);
+    il_sip_length(&s, n);
 
     for (i = 0; i < n; i++) {
         il_sip_part(&s, parts[i]);
@@ -219,12 +281,10 @@ il_entry_hash(uint8_t out[IL_ENTRY_BYTES], const uint8_t key[IL_ENTRY_KEY],
     il_sip_word(&s, s.tail | (uint64_t) s.len << 56);
 
     s.v2 ^= 0xee;
-    il_sip_rounds(&s, 4);
-    il_sip_store(out, &s);
+    il_sip_final(out, &s);
 
     s.v1 ^= 0xdd;
-    il_sip_rounds(&s, 4);
-    il_sip_store(out + 8, &s);
+    il_sip_final(out + 8, &s);
 }
 
 

@@ -27,20 +27,21 @@ il_uuid7(uint8_t out[IL_UUID_BYTES], uint64_t unix_ms)
 void
 il_uuid_format(char *out, const uint8_t in[IL_UUID_BYTES])
 {
-    static const char  digits[] = "0123456789abcdef";
+    char  hex[2 * IL_UUID_BYTES + 1];
 
-    size_t  i;
+    il_hex_encode(hex, in, IL_UUID_BYTES);
 
-    for (i = 0; i < IL_UUID_BYTES; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) {
-            *out++ = '-';
-        }
+    memcpy(out, hex, 8);
+    memcpy(out + 9, hex + 8, 4);
+    memcpy(out + 14, hex + 12, 4);
+    memcpy(out + 19, hex + 16, 4);
+    memcpy(out + 24, hex + 20, 12);
 
-        *out++ = digits[in[i] >> 4];
-        *out++ = digits[in[i] & 0x0f];
-    }
-
-    *out = '\0';
+    out[8] = '-';
+    out[13] = '-';
+    out[18] = '-';
+    out[23] = '-';
+    out[IL_UUID_TEXT] = '\0';
 }
 
 

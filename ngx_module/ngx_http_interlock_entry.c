@@ -5,10 +5,10 @@
 
 
 /*
- * Entries of a zone: a red-black tree by hash, and four queues: in flight by
- * claim, done by answer, held by grant, free.  Nothing here takes the lock.
+ * Entries of a zone: a table by hash, and four queues: in flight by claim,
+ * done by answer, held by grant, free.  Nothing here takes the lock.
  *
- * Requests and work keys share the tree: their hashes are made of different
+ * Requests and work keys share the table: their hashes are made of different
  * numbers of parts, so that none is both.
  */
 
@@ -34,8 +34,14 @@
 #define NGX_HTTP_INTERLOCK_HELD_PART  8
 
 
-static void ngx_http_interlock_rbtree_insert_value(ngx_rbtree_node_t *temp,
-    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
+static ngx_http_interlock_node_t *ngx_http_interlock_entry_bucket(
+    ngx_http_interlock_zone_sh_t *sh, uint64_t key);
+static ngx_http_interlock_node_t *ngx_http_interlock_entry_grow(
+    ngx_http_interlock_zone_sh_t *sh);
+static void ngx_http_interlock_entry_link(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node);
+static void ngx_http_interlock_entry_unlink(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node);
 static ngx_http_interlock_node_t *ngx_http_interlock_entry_alloc(
     ngx_http_interlock_zone_sh_t *sh, ngx_uint_t spare);
 static ngx_http_interlock_node_t *ngx_http_interlock_entry_victim(
@@ -52,14 +58,13 @@ static void ngx_http_interlock_entry_sweep(ngx_http_interlock_zone_sh_t *sh,
 void
 ngx_http_interlock_entry_forget(ngx_http_interlock_zone_sh_t *sh)
 {
-    ngx_rbtree_init(&sh->rbtree, &sh->sentinel,
-                    ngx_http_interlock_rbtree_insert_value);
     ngx_queue_init(&sh->flight);
     ngx_queue_init(&sh->done);
     ngx_queue_init(&sh->held);
     ngx_queue_init(&sh->free);
 
     sh->used = 0;
+    sh->mask = 0;
     sh->nflight = 0;
     sh->ndone = 0;
     sh->nstale = 0;
@@ -67,42 +72,57 @@ ngx_http_interlock_entry_forget(ngx_http_interlock_zone_sh_t *sh)
 }
 
 
-static void
-ngx_http_interlock_rbtree_insert_value(ngx_rbtree_node_t *temp,
-    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel)
+/* The bucket of a hash, if any node is used.  Nobody outside can choose it, so
+ * they fill evenly. */
+
+static ngx_http_interlock_node_t *
+ngx_http_interlock_entry_bucket(ngx_http_interlock_zone_sh_t *sh,
+    uint64_t key)
 {
-    ngx_rbtree_node_t          **p;
-    ngx_http_interlock_node_t   *n, *t;
+    uint32_t  n;
 
-    n = (ngx_http_interlock_node_t *) node;
+    n = (uint32_t) key & sh->mask;
 
-    for ( ;; ) {
+    /* those of the upper half that are not there yet are in the lower one */
 
-        if (node->key < temp->key) {
-            p = &temp->left;
+    return &sh->nodes[n < sh->used ? n : n & (sh->mask >> 1)];
+}
 
-        } else if (node->key > temp->key) {
-            p = &temp->right;
 
-        } else {
-            t = (ngx_http_interlock_node_t *) temp;
+/* Takes a node that was never used, and with it one more bucket: it gets its
+ * part of those that are in the one of the lower half. */
 
-            p = (ngx_memcmp(n->rest, t->rest, sizeof(n->rest)) < 0)
-                ? &temp->left : &temp->right;
-        }
+static ngx_http_interlock_node_t *
+ngx_http_interlock_entry_grow(ngx_http_interlock_zone_sh_t *sh)
+{
+    uint32_t                   *p;
+    ngx_http_interlock_node_t  *node, *bucket;
 
-        if (*p == sentinel) {
-            break;
-        }
+    bucket = &sh->nodes[sh->used];
+    bucket->bucket = 0;
 
-        temp = *p;
+    if (sh->used > sh->mask) {
+        sh->mask = sh->mask << 1 | 1;
     }
 
-    *p = node;
-    node->parent = temp;
-    node->left = sentinel;
-    node->right = sentinel;
-    ngx_rbt_red(node);
+    p = &sh->nodes[sh->used & (sh->mask >> 1)].bucket;
+
+    sh->used++;
+
+    while (*p) {
+        node = &sh->nodes[*p - 1];
+
+        if (ngx_http_interlock_entry_bucket(sh, node->key) != bucket) {
+            p = &node->next;
+            continue;
+        }
+
+        *p = node->next;
+        node->next = bucket->bucket;
+        bucket->bucket = (uint32_t) (node - sh->nodes) + 1;
+    }
+
+    return bucket;
 }
 
 
@@ -110,40 +130,60 @@ ngx_http_interlock_node_t *
 ngx_http_interlock_entry_lookup(ngx_http_interlock_zone_sh_t *sh,
     ngx_http_interlock_id_t *id)
 {
-    ngx_int_t                   rc;
-    ngx_rbtree_key_t            key;
-    ngx_rbtree_node_t          *node, *sentinel;
-    ngx_http_interlock_node_t  *n;
+    uint32_t                    n;
+    uint64_t                    key;
+    ngx_http_interlock_node_t  *node;
+
+    if (sh->used == 0) {
+        return NULL;
+    }
 
     ngx_memcpy(&key, id->hash, 8);
 
-    node = sh->rbtree.root;
-    sentinel = sh->rbtree.sentinel;
+    node = ngx_http_interlock_entry_bucket(sh, key);
 
-    while (node != sentinel) {
+    for (n = node->bucket; n; n = node->next) {
 
-        if (key < node->key) {
-            node = node->left;
-            continue;
+        node = &sh->nodes[n - 1];
+
+        if (node->key == key
+            && ngx_memcmp(node->rest, id->hash + 8, sizeof(node->rest)) == 0)
+        {
+            return node;
         }
-
-        if (key > node->key) {
-            node = node->right;
-            continue;
-        }
-
-        n = (ngx_http_interlock_node_t *) node;
-
-        rc = ngx_memcmp(id->hash + 8, n->rest, sizeof(n->rest));
-
-        if (rc == 0) {
-            return n;
-        }
-
-        node = (rc < 0) ? node->left : node->right;
     }
 
     return NULL;
+}
+
+
+static void
+ngx_http_interlock_entry_link(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node)
+{
+    ngx_http_interlock_node_t  *bucket;
+
+    bucket = ngx_http_interlock_entry_bucket(sh, node->key);
+
+    node->next = bucket->bucket;
+    bucket->bucket = (uint32_t) (node - sh->nodes) + 1;
+}
+
+
+static void
+ngx_http_interlock_entry_unlink(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_node_t *node)
+{
+    uint32_t  n, *p;
+
+    n = (uint32_t) (node - sh->nodes) + 1;
+    p = &ngx_http_interlock_entry_bucket(sh, node->key)->bucket;
+
+    while (*p != n) {
+        p = &sh->nodes[*p - 1].next;
+    }
+
+    *p = node->next;
 }
 
 
@@ -206,7 +246,7 @@ ngx_http_interlock_entry_add(ngx_http_interlock_zone_sh_t *sh,
 }
 
 
-/* an entry in the tree, and in no queue yet */
+/* an entry in the table, and in no queue yet */
 
 static ngx_http_interlock_node_t *
 ngx_http_interlock_entry_new(ngx_http_interlock_zone_sh_t *sh,
@@ -221,7 +261,8 @@ ngx_http_interlock_entry_new(ngx_http_interlock_zone_sh_t *sh,
         return NULL;
     }
 
-    ngx_memzero(node, sizeof(ngx_http_interlock_node_t));
+    ngx_memzero(&node->next, sizeof(ngx_http_interlock_node_t)
+                             - offsetof(ngx_http_interlock_node_t, next));
 
     ngx_memcpy(&node->key, id->hash, 8);
     ngx_memcpy(node->rest, id->hash + 8, sizeof(node->rest));
@@ -231,7 +272,7 @@ ngx_http_interlock_entry_new(ngx_http_interlock_zone_sh_t *sh,
     node->generation = sh->generation;
     node->expires = ngx_http_interlock_now() + (uint32_t) ((ms + 99) / 100);
 
-    ngx_rbtree_insert(&sh->rbtree, (ngx_rbtree_node_t *) node);
+    ngx_http_interlock_entry_link(sh, node);
 
     return node;
 }
@@ -410,7 +451,7 @@ ngx_http_interlock_entry_remove(ngx_http_interlock_zone_sh_t *sh,
     }
 
     ngx_queue_remove(&node->queue);
-    ngx_rbtree_delete(&sh->rbtree, (ngx_rbtree_node_t *) node);
+    ngx_http_interlock_entry_unlink(sh, node);
     ngx_queue_insert_head(&sh->free, &node->queue);
 }
 
@@ -461,7 +502,7 @@ ngx_http_interlock_entry_alloc(ngx_http_interlock_zone_sh_t *sh,
     if (ngx_queue_empty(&sh->free)) {
 
         if (sh->used < sh->capacity) {
-            return &sh->nodes[sh->used++];
+            return ngx_http_interlock_entry_grow(sh);
         }
 
         node = spare ? NULL : ngx_http_interlock_entry_victim(sh);

@@ -27,18 +27,23 @@
 
 
 /*
- * One entry.  The first fields are those of ngx_rbtree_node_t up to its
- * colour; ours follow where its padding would be.  Times are in tenths of a
- * second of ngx_current_msec, which is monotonic and the same in all workers;
- * 32 bits of them wrap after 13 years, so signed differences do.
+ * One entry, in two lines of the processor's cache: what a look-up reads, and
+ * what it finds.  Times are in tenths of a second of ngx_current_msec, which
+ * is monotonic and the same in all workers; 32 bits of them wrap after 13
+ * years, so signed differences do.
+ *
+ * Nodes are numbered from 1; 0 is none.  The first field is not the entry's:
+ * the n-th node is the n-th bucket of a hash table, too, which so is as large
+ * as the part of the zone that was ever used, and grows with it, a bucket at
+ * a time (linear hashing: Litwin, 1980).
  */
 
 typedef struct {
-    ngx_rbtree_key_t                key;        /* first half of the hash */
-    ngx_rbtree_node_t              *left;
-    ngx_rbtree_node_t              *right;
-    ngx_rbtree_node_t              *parent;
-    u_char                          color;
+    uint32_t                        bucket;     /* its first entry */
+    uint32_t                        next;       /* in this entry's bucket */
+    uint64_t                        key;        /* first half of the hash */
+    u_char                          rest[IL_ENTRY_BYTES - 8];
+    u_char                          check[NGX_HTTP_INTERLOCK_CHECK_BYTES];
     u_char                          state;
     u_char                          generation; /* done: of the epoch */
     u_char                          code;
@@ -46,10 +51,8 @@ typedef struct {
     u_char                          status;
     u_char                          reason;
     u_char                          has;
-    ngx_queue_t                     queue;
-    u_char                          rest[IL_ENTRY_BYTES - 8];
-    u_char                          check[NGX_HTTP_INTERLOCK_CHECK_BYTES];
     uint32_t                        expires;
+    ngx_queue_t                     queue;
     union {
         uint64_t                    owner;      /* in flight */
         u_char                      ids[3][IL_UUID_BYTES];  /* done */
@@ -58,6 +61,7 @@ typedef struct {
             uint32_t                done;       /* seconds, for the repeat */
         } held;                                 /* held, over: ids[0] only */
     } u;
+    u_char                          spare[8];
 } ngx_http_interlock_node_t;
 
 
@@ -87,8 +91,9 @@ struct ngx_http_interlock_zone_sh_s {
 
     /* everything down to "counters" is protected by shpool->mutex */
 
-    ngx_rbtree_t                    rbtree;
-    ngx_rbtree_node_t               sentinel;
+    uint32_t                        mask;       /* as many buckets as are
+                                                 * used, rounded up to a power
+                                                 * of two, minus one */
     ngx_queue_t                     flight;     /* newest first, by claim */
     ngx_queue_t                     done;       /* newest first, by answer */
     ngx_queue_t                     held;       /* newest first; and over */

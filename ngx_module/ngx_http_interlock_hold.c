@@ -42,8 +42,9 @@ ngx_int_t
 ngx_http_interlock_work_identity(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx)
 {
-    u_char                      check[IL_ENTRY_BYTES], work[IL_WORK_BYTES];
-    il_str_t                    parts[2 + NGX_HTTP_INTERLOCK_WHO];
+    u_char                      work[IL_WORK_BYTES];
+    il_str_t                    parts[NGX_HTTP_INTERLOCK_PARTS];
+    ngx_uint_t                  n;
     ngx_http_interlock_zone_t  *zone;
 
     if (ctx->holdable || ctx->tenant.len == 0 || ctx->kind.len == 0
@@ -59,17 +60,16 @@ ngx_http_interlock_work_identity(ngx_http_request_t *r,
 
     ngx_http_interlock_work_hash(zone, ctx->work.hash, work);
 
-    parts[0] = il_str((char *) ctx->same, IL_ENTRY_BYTES);
-    parts[1] = ngx_http_interlock_str(&ctx->kind);
+    n = ngx_http_interlock_what(r, ctx, parts);
 
-    if (ngx_http_interlock_who(r, ctx, &parts[2]) != NGX_OK) {
+    parts[n++] = ngx_http_interlock_str(&ctx->kind);
+
+    if (ngx_http_interlock_who(r, ctx, &parts[n]) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    il_entry_hash(check, ngx_http_interlock_zone_key(zone), parts,
-                  2 + NGX_HTTP_INTERLOCK_WHO);
-
-    ngx_memcpy(ctx->work.check, check, NGX_HTTP_INTERLOCK_CHECK_BYTES);
+    il_entry_hash(ctx->work.check, ngx_http_interlock_zone_key(zone), parts,
+                  n + NGX_HTTP_INTERLOCK_WHO);
 
     ctx->holdable = 1;
 

@@ -40,8 +40,6 @@ static il_problem_e ngx_http_interlock_idem_body(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx);
 static ngx_uint_t ngx_http_interlock_repeated(ngx_http_request_t *r,
     ngx_array_t *headers);
-static void ngx_http_interlock_content_hash(ngx_http_request_t *r,
-    ngx_http_interlock_ctx_t *ctx, const u_char *key);
 static ngx_int_t ngx_http_interlock_cookie(ngx_http_request_t *r,
     il_str_t *cookie);
 
@@ -101,6 +99,11 @@ static il_problem_e
 ngx_http_interlock_value(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
     ngx_http_complex_value_t *cv, ngx_str_t *value, il_str_t *detail)
 {
+    if (cv->lengths == NULL) {
+        *value = cv->value;
+        return IL_P_NONE;
+    }
+
     if (ngx_http_complex_value(r, cv, value) != NGX_OK) {
         return IL_P_INTERNAL;
     }
@@ -191,7 +194,7 @@ ngx_http_interlock_build_work_key(ngx_http_request_t *r,
     il_problem_e               problem;
     ngx_http_complex_value_t  *cv;
 
-    if (ngx_http_interlock_repeated(r, ctx->lcf->work_headers)) {
+    if (ngx_http_interlock_repeated(r, ctx->lcf->work_headers_only)) {
         ngx_http_interlock_detail(detail,
             "a header that is part of the work key occurs twice");
         return IL_P_WORK_KEY_INVALID;
@@ -362,17 +365,15 @@ ngx_int_t
 ngx_http_interlock_identity(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx)
 {
-    u_char         check[IL_ENTRY_BYTES];
-    il_str_t       parts[3 + NGX_HTTP_INTERLOCK_WHO];
+    il_str_t       parts[NGX_HTTP_INTERLOCK_PARTS];
+    ngx_uint_t     n;
     const u_char  *key;
-
-    key = ngx_http_interlock_zone_key(ctx->lcf->shm_zone->data);
-
-    ngx_http_interlock_content_hash(r, ctx, key);
 
     if (ctx->idem.len == 0) {
         return NGX_OK;
     }
+
+    key = ngx_http_interlock_zone_key(ctx->lcf->shm_zone->data);
 
     parts[0] = ngx_http_interlock_str(&ctx->tenant);
     parts[1] = ngx_http_interlock_str(&ctx->source);
@@ -384,38 +385,38 @@ ngx_http_interlock_identity(ngx_http_request_t *r,
 
     il_entry_hash(ctx->id.hash, key, parts, 3 + NGX_HTTP_INTERLOCK_WHO);
 
-    parts[0] = il_str((char *) ctx->same, IL_ENTRY_BYTES);
-    parts[1] = ngx_http_interlock_str(&ctx->kind);
-    parts[2] = ngx_http_interlock_str(&ctx->work_key);
+    n = ngx_http_interlock_what(r, ctx, parts);
 
-    il_entry_hash(check, key, parts, 3);
+    parts[n++] = ngx_http_interlock_str(&ctx->kind);
+    parts[n++] = ngx_http_interlock_str(&ctx->work_key);
 
-    ngx_memcpy(ctx->id.check, check, NGX_HTTP_INTERLOCK_CHECK_BYTES);
+    /* no hash of something else has as many parts */
+
+    parts[n++] = il_str(NULL, 0);
+
+    il_entry_hash(ctx->id.check, key, parts, n);
 
     return NGX_OK;
 }
 
 
 /*
- * What the fingerprint is made of, by the zone's own hash: it never leaves
- * this machine, so it need not be the one that everybody can compute, which
- * takes several times as long.
+ * What the fingerprint is made of goes into the zone's own hashes as it is:
+ * they never leave this machine, so they need not be those that everybody can
+ * compute, which takes several times as long.
  */
 
-static void
-ngx_http_interlock_content_hash(ngx_http_request_t *r,
-    ngx_http_interlock_ctx_t *ctx, const u_char *key)
+ngx_uint_t
+ngx_http_interlock_what(ngx_http_request_t *r, ngx_http_interlock_ctx_t *ctx,
+    il_str_t *parts)
 {
-    il_str_t  parts[4];
-
     if (ctx->ticket) {
 
         /* what a press is are not the bytes of the request */
 
         parts[0] = il_str((char *) ctx->fp, IL_FP_BYTES);
 
-        il_entry_hash(ctx->same, key, parts, 1);
-        return;
+        return 1;
     }
 
     parts[0] = ngx_http_interlock_str(&r->method_name);
@@ -423,7 +424,7 @@ ngx_http_interlock_content_hash(ngx_http_request_t *r,
     parts[2] = ngx_http_interlock_str(&r->unparsed_uri);
     parts[3] = ctx->body;
 
-    il_entry_hash(ctx->same, key, parts, 4);
+    return NGX_HTTP_INTERLOCK_WHAT;
 }
 
 

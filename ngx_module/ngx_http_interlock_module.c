@@ -26,6 +26,8 @@ static char *ngx_http_interlock_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
 static char *ngx_http_interlock_merge(ngx_conf_t *cf,
     ngx_http_interlock_loc_conf_t *prev, ngx_http_interlock_loc_conf_t *conf);
+static ngx_int_t ngx_http_interlock_merge_headers(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf);
 static void ngx_http_interlock_no_gate(ngx_conf_t *cf,
     ngx_http_interlock_loc_conf_t *conf);
 static ngx_int_t ngx_http_interlock_init(ngx_conf_t *cf);
@@ -372,6 +374,10 @@ ngx_http_interlock_merge(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *prev,
         conf->idem_headers = prev->idem_headers;
     }
 
+    if (ngx_http_interlock_merge_headers(cf, conf) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
     if (ngx_http_interlock_merge_defined(&prev->json, &conf->json) != NGX_OK
         || ngx_http_interlock_merge_defined(&prev->form, &conf->form)
            != NGX_OK
@@ -423,6 +429,60 @@ ngx_http_interlock_merge(ngx_conf_t *cf, ngx_http_interlock_loc_conf_t *prev,
     conf->gate = 1;
 
     return ngx_http_interlock_check(cf, conf);
+}
+
+
+/* A header that is a part of both keys need not be counted twice for each
+ * request: if it is repeated, that is the idempotency key's problem. */
+
+static ngx_int_t
+ngx_http_interlock_merge_headers(ngx_conf_t *cf,
+    ngx_http_interlock_loc_conf_t *conf)
+{
+    ngx_str_t   *idem, *work, *only;
+    ngx_uint_t   i, k;
+
+    conf->work_headers_only = conf->work_headers;
+
+    if (conf->work_headers == NULL || conf->idem == NULL
+        || conf->idem_headers == NULL)
+    {
+        return NGX_OK;
+    }
+
+    conf->work_headers_only = ngx_array_create(cf->pool,
+                                               conf->work_headers->nelts,
+                                               sizeof(ngx_str_t));
+    if (conf->work_headers_only == NULL) {
+        return NGX_ERROR;
+    }
+
+    idem = conf->idem_headers->elts;
+    work = conf->work_headers->elts;
+
+    for (i = 0; i < conf->work_headers->nelts; i++) {
+
+        for (k = 0; k < conf->idem_headers->nelts; k++) {
+            if (idem[k].len == work[i].len
+                && ngx_memcmp(idem[k].data, work[i].data, work[i].len) == 0)
+            {
+                break;
+            }
+        }
+
+        if (k < conf->idem_headers->nelts) {
+            continue;
+        }
+
+        only = ngx_array_push(conf->work_headers_only);
+        if (only == NULL) {
+            return NGX_ERROR;
+        }
+
+        *only = work[i];
+    }
+
+    return NGX_OK;
 }
 
 

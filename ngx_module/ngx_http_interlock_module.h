@@ -34,6 +34,13 @@
 /* parts of a hash that say who asks: scheme, Authorization, Cookie */
 #define NGX_HTTP_INTERLOCK_WHO              3
 
+/* parts that say what the request is: method, source, URI, body */
+#define NGX_HTTP_INTERLOCK_WHAT             4
+
+/* the most that a hash has: these, and who asks for which kind of work */
+#define NGX_HTTP_INTERLOCK_PARTS            (NGX_HTTP_INTERLOCK_WHAT          \
+                                             + NGX_HTTP_INTERLOCK_WHO + 1)
+
 #define NGX_HTTP_INTERLOCK_IDEM_REQUIRED    1
 #define NGX_HTTP_INTERLOCK_IDEM_OPTIONAL    2
 #define NGX_HTTP_INTERLOCK_IDEM_BODY        3
@@ -166,6 +173,8 @@ typedef struct {
     /* made at the end of configuration */
 
     ngx_http_interlock_counters_t  *counters;
+    ngx_array_t                    *work_headers_only; /* of ngx_str_t: that
+                                                 * are not idem_headers, too */
     ngx_uint_t                      on_mismatch;
     ngx_str_t                       verified;   /* scheme, or empty */
 
@@ -214,8 +223,6 @@ typedef struct {
     ngx_str_t                       work_key;
     ngx_str_t                       idem;
     u_char                          fp[IL_FP_BYTES];    /* if fp_known */
-    u_char                          same[IL_ENTRY_BYTES];   /* what it is of,
-                                                 * by the zone's own hash */
     il_json_rc_e                    json_rc;    /* worst of the variables */
     il_problem_e                    value_problem;  /* of other variables */
     il_str_t                        value_detail;
@@ -511,6 +518,11 @@ ngx_int_t ngx_http_interlock_identity(ngx_http_request_t *r,
  * memory.  NGX_ERROR if out of memory. */
 ngx_int_t ngx_http_interlock_who(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx, il_str_t *who);
+
+/* What the request is: up to NGX_HTTP_INTERLOCK_WHAT parts of a hash, slices of
+ * the request's memory; how many. */
+ngx_uint_t ngx_http_interlock_what(ngx_http_request_t *r,
+    ngx_http_interlock_ctx_t *ctx, il_str_t *parts);
 
 /* ctx->fp, if it is not known yet: few need it, and it costs more than all of
  * the zone's hashes.  Where a body is split it must be asked for while the

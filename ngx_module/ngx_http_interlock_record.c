@@ -343,10 +343,6 @@ ngx_http_interlock_record_handler(ngx_event_t *ev)
     ev->timedout = 0;
 
     ngx_http_interlock_record_send(rec);
-
-    if (rec->used && !ev->timer_set) {
-        ngx_add_timer(ev, NGX_HTTP_INTERLOCK_RECORD_AGAIN);
-    }
 }
 
 
@@ -356,7 +352,9 @@ ngx_http_interlock_record_send(ngx_http_interlock_record_t *rec)
     ssize_t    n;
     ngx_err_t  err;
 
-    if (rec->used == 0) {
+    /* to find a socket full costs as much as to send: not before its time */
+
+    if (rec->used == 0 || rec->event.timer_set) {
         return;
     }
 
@@ -387,6 +385,7 @@ ngx_http_interlock_record_send(ngx_http_interlock_record_t *rec)
     if ((err == NGX_EAGAIN || err == ENOBUFS)
         && ngx_current_msec - rec->since < NGX_HTTP_INTERLOCK_RECORD_KEEP)
     {
+        ngx_add_timer(&rec->event, NGX_HTTP_INTERLOCK_RECORD_AGAIN);
         return;
     }
 
@@ -423,6 +422,10 @@ ngx_http_interlock_record_cleanup(void *data)
 
     rec->event.log = ngx_cycle->log;
     rec->failed = 1;
+
+    if (rec->event.timer_set) {
+        ngx_del_timer(&rec->event);
+    }
 
     ngx_http_interlock_record_send(rec);
 

@@ -37,6 +37,12 @@ static ngx_int_t ngx_http_interlock_taken_body(ngx_http_request_t *r,
 static ngx_http_output_body_filter_pt  ngx_http_next_body_filter;
 
 
+/* a worker process has one thread, and most requests are no handshake: the
+ * answer to one is large, and would be cleared on the stack for each of them */
+
+static il_shake_answer_t  ngx_http_interlock_shake_room;
+
+
 ngx_int_t
 ngx_http_interlock_shake_arg(ngx_conf_t *cf,
     ngx_http_interlock_verify_t *verify, ngx_str_t *name, ngx_str_t *value)
@@ -127,7 +133,7 @@ ngx_http_interlock_shake_start(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx)
 {
     il_shake_rc_e                 rc;
-    il_shake_answer_t             answer;
+    il_shake_answer_t            *answer;
     ngx_http_interlock_verify_t  *verify;
 
     if (ngx_http_interlock_is_ticket(ctx->lcf)) {
@@ -149,10 +155,12 @@ ngx_http_interlock_shake_start(ngx_http_request_t *r,
     }
 
     if (r->method == NGX_HTTP_GET) {
-        rc = il_shake_get(&verify->shake, &verify->sig,
-                          ngx_http_interlock_str(&r->args), &answer);
+        answer = &ngx_http_interlock_shake_room;
 
-        return ngx_http_interlock_shake_answer(r, ctx, rc, &answer);
+        rc = il_shake_get(&verify->shake, &verify->sig,
+                          ngx_http_interlock_str(&r->args), answer);
+
+        return ngx_http_interlock_shake_answer(r, ctx, rc, answer);
     }
 
     return NGX_OK;
@@ -163,16 +171,18 @@ ngx_int_t
 ngx_http_interlock_shake_verified(ngx_http_request_t *r,
     ngx_http_interlock_ctx_t *ctx)
 {
-    il_shake_rc_e      rc;
-    il_shake_answer_t  answer;
+    il_shake_rc_e       rc;
+    il_shake_answer_t  *answer;
 
     if (r->method != NGX_HTTP_POST || ctx->lcf->verify->ticket) {
         return NGX_OK;
     }
 
-    rc = il_shake_post(&ctx->lcf->verify->sig, ctx->content, &answer);
+    answer = &ngx_http_interlock_shake_room;
 
-    return ngx_http_interlock_shake_answer(r, ctx, rc, &answer);
+    rc = il_shake_post(&ctx->lcf->verify->sig, ctx->content, answer);
+
+    return ngx_http_interlock_shake_answer(r, ctx, rc, answer);
 }
 
 

@@ -16,7 +16,7 @@
  * held; the master process then releases the lock by force.  Each change is
  * bracketed by the dirty flag.  Who takes the lock and finds the flag set
  * cannot know how far the dead worker came, so it forgets every entry, which
- * takes constant time here: the tree, the queues, the free list and the bump
+ * takes constant time here: the table, the queues, the free list and the bump
  * pointer start anew, and no node is looked at.  Forgetting is always safe:
  * the backend decides, the zone only saves it work.
  */
@@ -115,7 +115,10 @@ ngx_http_interlock_zone_create(ngx_http_interlock_zone_t *zone)
         return NGX_ERROR;
     }
 
-    sh->capacity = pages * ngx_pagesize / sizeof(ngx_http_interlock_node_t);
+    /* nodes have numbers of 32 bits */
+
+    sh->capacity = ngx_min(pages * ngx_pagesize
+                           / sizeof(ngx_http_interlock_node_t), UINT32_MAX);
 
     randombytes_buf(sh->key, IL_ENTRY_KEY);
     randombytes_buf(sh->id, NGX_HTTP_INTERLOCK_ZONE_ID);
@@ -549,7 +552,7 @@ ngx_http_interlock_zone_begin(ngx_http_interlock_zone_sh_t *sh)
     }
 
     if (limit > 0 && ++n == (ngx_uint_t) limit) {
-        ngx_memset(&sh->rbtree.root, 0xa5, sizeof(sh->rbtree.root));
+        ngx_memset(sh->nodes, 0xa5, 4 * sizeof(ngx_http_interlock_node_t));
         ngx_memset(&sh->flight, 0xa5, sizeof(sh->flight));
         ngx_memset(&sh->free, 0xa5, sizeof(sh->free));
         (void) raise(SIGKILL);

@@ -21,13 +21,20 @@ sub body {
     return $head . 'x' x ($n - length($head) - 2) . '"}';
 }
 
+# The same until they are that many seconds old: where nothing is verified the
+# edge remembers answers for a minute.
 sub requests {
-    my ($w, $path, $body) = @_;
+    my ($w, $path, $body, $age) = @_;
 
     my $i = $w->instance;
-    $w->{run} //= Bench::unique();
+    my $side = "$path " . length $body;
+    my $run = $w->{run}{$side};
+    if (!$run || $run->{at} < time - ($age // 30)) {
+        $run = $w->{run}{$side} = { at => time, id => Bench::unique() };
+        delete $w->{warm}{$side};
+    }
     return [ map { request(POST => $path, {
-        'Idempotency-Key' => "$w->{run}-" . length($body) . "-$_",
+        'Idempotency-Key' => "$run->{id}-" . length($body) . "-$_",
         'X-Signature' => 'sha256=' . hmac_sha256_hex($body, $i->secret('hmac')),
         Authorization => 'Bearer ' . $i->token('submit') }, $body) }
         1 .. $keys ];
@@ -44,9 +51,11 @@ sub side {
         my $edge = $w->edge;
         my $all = requests($w, $path, body($bytes));
         my $opt = { core => $w->cores > 1 ? 1 : 0 };
-        # the first of each key
-        wrk($w, $edge->{port}, $all, { %$opt, d => 1, c => 4 })
-            unless $w->{warm}{"$path $bytes"}++;
+        # the first of each key, however slow this machine is just now
+        unless ($w->{warm}{"$path $bytes"}++) {
+            1 while wrk($w, $edge->{port}, $all, { %$opt, d => 1, c => 4 })
+                ->{ops} < 2 * $keys;
+        }
         my $before = cpu($edge->{pid});
         my $backend = cpu($w->instance->backend_pid);
         my $m = wrk($w, $edge->{port}, $all, $opt);
@@ -72,6 +81,7 @@ sub ours {
                 \{location="\Q$path\E",decision="duplicate"\}\ (\d+)/mx;
             return $n // 0;
         };
+        requests($w, $path, body($bytes), 20);
         $measure->($w) unless $w->{warm}{"$path $bytes"};
         my $before = $alone->();
         my $m = $measure->($w);
