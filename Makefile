@@ -27,7 +27,7 @@ endif
 COMMON_SRC := $(wildcard common/*.c)
 FCGI_SRC := $(wildcard fcgi/*.c)
 CLI_SRC := $(wildcard fcgi/cli/*.c)
-CLI_SHARED := $(wildcard fcgi/db.c fcgi/db_types.c fcgi/conf.c fcgi/log.c \
+CLI_SHARED := $(wildcard fcgi/db.c fcgi/db_types.c fcgi/db_wait.c fcgi/conf.c fcgi/log.c \
     fcgi/clock.c fcgi/sig_pk.c fcgi/cert.c fcgi/outcall.c fcgi/outcall_rules.c)
 UNIT_SRC := $(wildcard t/00-unit/*.c)
 MODULE_SRC := $(wildcard ngx_module/*.c ngx_module/*.h ngx_module/config)

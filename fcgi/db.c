@@ -5,7 +5,6 @@
  * behind a dead network cannot keep its statement_timeout.
  */
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 
 #include "clock.h"
 #include "db.h"
+#include "db_int.h"
 #include "log.h"
 
 
@@ -22,8 +22,11 @@ struct il_db_s {
     PGconn  *conn;
     int      open;
     int      warned;
+    int      keeps;              /* what is prepared stays there */
     char     error[IL_DB_ERR_CAP];
     char     sqlstate[6];
+
+    il_db_names_t  names;
 };
 
 
@@ -33,7 +36,7 @@ struct il_db_result_s {
 };
 
 
-static void
+void
 il_db_set_error(il_db_t *db, const char *sqlstate, const char *message)
 {
     size_t  n;
@@ -110,22 +113,24 @@ il_db_open(const char *dsn, const char *app, int statement_ms, char *err,
     il_db_t     *db;
     const char  *keys[10], *values[10];
 
+    static const char *const  fixed[][2] = {
+        { "connect_timeout", "5" },
+        { "keepalives_idle", "10" },
+        { "keepalives_interval", "5" },
+        { "keepalives_count", "3" }
+    };
+
     db = calloc(1, sizeof(il_db_t));
     if (db == NULL) {
         (void) snprintf(err, cap, "out of memory");
         return NULL;
     }
 
-    n = 0;
+    for (n = 0; n < sizeof(fixed) / sizeof(fixed[0]); n++) {
+        keys[n] = fixed[n][0];
+        values[n] = fixed[n][1];
+    }
 
-    keys[n] = "connect_timeout";
-    values[n++] = "5";
-    keys[n] = "keepalives_idle";
-    values[n++] = "10";
-    keys[n] = "keepalives_interval";
-    values[n++] = "5";
-    keys[n] = "keepalives_count";
-    values[n++] = "3";
     keys[n] = "fallback_application_name";
     values[n++] = app;
 
@@ -206,16 +211,37 @@ il_db_probe(il_db_t *db)
 
     /* what can be read is a notice, a changed setting, or the end */
 
-    if (p.fd < 0
-        || (poll(&p, 1, 0) > 0
-            && (PQconsumeInput(db->conn) != 1
-                || PQstatus(db->conn) != CONNECTION_OK)))
-    {
+    if ((p.fd < 0 || poll(&p, 1, 0) > 0) && il_db_consume(db) != 0) {
+        return 0;
+    }
+
+    return db->open;
+}
+
+
+int
+il_db_consume(il_db_t *db)
+{
+    if (PQconsumeInput(db->conn) != 1 || PQstatus(db->conn) != CONNECTION_OK) {
         il_db_set_error(db, "", PQerrorMessage(db->conn));
         db->open = 0;
     }
 
-    return db->open;
+    return db->open ? 0 : -1;
+}
+
+
+int
+il_db_fd(const il_db_t *db)
+{
+    return db->open ? PQsocket(db->conn) : -1;
+}
+
+
+int64_t
+il_db_pid(const il_db_t *db)
+{
+    return PQbackendPID(db->conn);
 }
 
 
@@ -281,26 +307,16 @@ il_db_describe(const char *dsn, char *out, size_t cap)
 static il_db_rc_e
 il_db_classify(il_db_t *db)
 {
-    const char  *s = db->sqlstate;
+    il_db_rc_e  rc;
 
-    if (PQstatus(db->conn) != CONNECTION_OK || s[0] == '\0'
-        || strncmp(s, "08", 2) == 0       /* connection exception */
-        || strncmp(s, "57P", 3) == 0      /* shutdown, terminated, starting */
-        || strcmp(s, "25006") == 0        /* read only: a standby now */
-        || strcmp(s, "40003") == 0)       /* completion unknown */
-    {
+    rc = PQstatus(db->conn) == CONNECTION_OK
+         ? il_db_meaning(db->sqlstate) : IL_DB_UNKNOWN;
+
+    if (rc == IL_DB_UNKNOWN) {
         db->open = 0;
-        return IL_DB_UNKNOWN;
     }
 
-    if (strcmp(s, "40P01") == 0 || strcmp(s, "40001") == 0
-        || strcmp(s, "55P03") == 0 || strcmp(s, "57014") == 0
-        || strncmp(s, "53", 2) == 0)      /* insufficient resources */
-    {
-        return IL_DB_RETRY;
-    }
-
-    return IL_DB_UNEXPECTED;
+    return rc;
 }
 
 
@@ -311,47 +327,6 @@ il_db_lost(il_db_t *db, const char *why)
     db->open = 0;
 
     return IL_DB_UNKNOWN;
-}
-
-
-/* Waits until the socket can be read (or written, while the query is still
- * on its way out).  0, or -1 at the deadline or on a lost connection. */
-
-static int
-il_db_wait(il_db_t *db, int want_write, int64_t deadline)
-{
-    int            rc;
-    int64_t        left;
-    struct pollfd  p;
-
-    p.fd = PQsocket(db->conn);
-    p.events = (short) (POLLIN | (want_write ? POLLOUT : 0));
-
-    if (p.fd < 0) {
-        return -1;
-    }
-
-    for ( ;; ) {
-        left = -1;
-
-        if (deadline > 0) {
-            left = deadline - il_now_ms();
-            if (left <= 0) {
-                return -1;
-            }
-        }
-
-        p.revents = 0;
-
-        rc = poll(&p, 1, (int) left);
-        if (rc > 0) {
-            return 0;
-        }
-
-        if (rc < 0 && errno != EINTR) {
-            return -1;
-        }
-    }
 }
 
 
@@ -373,7 +348,7 @@ il_db_transfer(il_db_t *db, int64_t deadline)
             return 0;
         }
 
-        if (il_db_wait(db, flush, deadline) != 0) {
+        if (il_db_wait(PQsocket(db->conn), flush, deadline) != 0) {
             return -1;
         }
 
@@ -469,45 +444,127 @@ il_db_collect(il_db_t *db, int64_t deadline, PGresult **out)
 }
 
 
+typedef struct {
+    const char  *sql;
+    int          n;
+    unsigned     types[IL_DB_ARGS_MAX];
+    const char  *values[IL_DB_ARGS_MAX];
+    int          lens[IL_DB_ARGS_MAX];
+    int          formats[IL_DB_ARGS_MAX];
+} il_db_query_t;
+
+
+/* The prepared statement of a query that is asked for often; or NULL, and rc
+ * says whether it may go without one. */
+
+static il_db_name_t *
+il_db_prepare(il_db_t *db, const il_db_query_t *q, int64_t deadline,
+    il_db_rc_e *rc)
+{
+    PGresult      *pg;
+    il_db_name_t  *name;
+
+    *rc = IL_DB_OK;
+
+    name = db->keeps ? il_db_often(&db->names, q->sql) : NULL;
+
+    if (name == NULL || name->prepared) {
+        return name;
+    }
+
+    if (PQsendPrepare(db->conn, name->text, q->sql, q->n, q->types) != 1) {
+        *rc = il_db_lost(db, PQerrorMessage(db->conn));
+        return NULL;
+    }
+
+    pg = NULL;
+    *rc = il_db_collect(db, deadline, &pg);
+    PQclear(pg);
+
+    name->prepared = (*rc == IL_DB_OK);
+
+    return name->prepared ? name : NULL;
+}
+
+
+/* Once more without its statement, if that is what was wrong: another version
+ * of the schema has other columns, or the statement is not there. */
+
+static il_db_rc_e
+il_db_run(il_db_t *db, const il_db_query_t *q, int64_t deadline,
+    PGresult **out)
+{
+    il_db_rc_e     rc;
+    il_db_name_t  *name;
+
+    name = il_db_prepare(db, q, deadline, &rc);
+
+    if (rc != IL_DB_OK) {
+        return rc;
+    }
+
+    if (name != NULL) {
+        if (PQsendQueryPrepared(db->conn, name->text, q->n, q->values, q->lens,
+                                q->formats, 0)
+            != 1)
+        {
+            return il_db_lost(db, PQerrorMessage(db->conn));
+        }
+
+        rc = il_db_collect(db, deadline, out);
+
+        if (rc != IL_DB_UNEXPECTED || !il_db_is_stale(db->sqlstate)) {
+            return rc;
+        }
+
+        il_db_unname(&db->names, name);
+    }
+
+    if (PQsendQueryParams(db->conn, q->sql, q->n, q->types, q->values,
+                          q->lens, q->formats, 0)
+        != 1)
+    {
+        return il_db_lost(db, PQerrorMessage(db->conn));
+    }
+
+    return il_db_collect(db, deadline, out);
+}
+
+
 il_db_rc_e
 il_db_call(il_db_t *db, const char *sql, il_db_args_t *args, int timeout_ms,
     il_db_result_t **res)
 {
-    int          lens[IL_DB_ARGS_MAX], formats[IL_DB_ARGS_MAX], n;
-    unsigned     types[IL_DB_ARGS_MAX];
-    int64_t      deadline;
-    PGresult    *pg;
-    il_db_rc_e   rc;
-    const char  *values[IL_DB_ARGS_MAX];
+    int64_t         deadline;
+    PGresult       *pg;
+    il_db_rc_e      rc;
+    il_db_query_t   q;
 
     *res = NULL;
     db->warned = 0;
-    n = 0;
+    q.n = 0;
 
     if (!db->open) {
         return il_db_lost(db, "not connected");
     }
 
     if (args != NULL) {
-        if (il_db_args_finish(args, types, values, lens, formats) != 0) {
+        if (il_db_args_finish(args, q.types, q.values, q.lens, q.formats)
+            != 0)
+        {
             il_db_set_error(db, "", "arguments could not be built");
             return IL_DB_UNEXPECTED;
         }
 
-        n = (int) args->n;
+        q.n = (int) args->n;
     }
 
     deadline = timeout_ms > 0 ? il_now_ms() + timeout_ms : 0;
 
-    if (PQsendQueryParams(db->conn, sql, n, types, values, lens, formats, 0)
-        != 1)
-    {
-        return il_db_lost(db, PQerrorMessage(db->conn));
-    }
-
+    q.sql = sql;
     pg = NULL;
 
-    rc = il_db_collect(db, deadline, &pg);
+    rc = il_db_run(db, &q, deadline, &pg);
     if (rc != IL_DB_OK) {
         return rc;
     }
@@ -551,43 +608,14 @@ il_db_script(il_db_t *db, const char *sql)
 }
 
 
-/* A pooler makes up a process id of its own: behind it the next statement may
- * be another session's, and LISTEN nobody's. */
-
-il_db_rc_e
-il_db_listen(il_db_t *db, const char *sql, int timeout_ms)
+void
+il_db_keep(il_db_t *db)
 {
-    int64_t          pid;
-    il_db_rc_e       rc;
-    il_db_result_t  *res;
-
-    rc = il_db_call(db, "select pg_catalog.pg_backend_pid()", NULL,
-                    timeout_ms, &res);
-
-    if (rc == IL_DB_OK && (il_db_cell_int(res, 0, 0, &pid) != 0
-                           || pid != PQbackendPID(db->conn)))
-    {
-        il_db_set_error(db, "", "a pooler is in between, where nothing can "
-                        "be listened for: lead notify_dsn around it");
-        rc = IL_DB_UNEXPECTED;
-    }
-
-    il_db_result_free(res);
-
-    if (rc != IL_DB_OK) {
-        return rc;
-    }
-
-    rc = il_db_call(db, sql, NULL, timeout_ms, &res);
-    il_db_result_free(res);
-
-    return rc;
+    db->keeps = 1;
 }
 
 
-/* How many were here. */
-
-static size_t
+size_t
 il_db_told(il_db_t *db, void (*told)(const char *payload, void *arg),
     void *arg)
 {
@@ -600,39 +628,6 @@ il_db_told(il_db_t *db, void (*told)(const char *payload, void *arg),
     }
 
     return n;
-}
-
-
-int
-il_db_hear(il_db_t *db, int fd, int timeout_ms,
-    void (*told)(const char *payload, void *arg), void *arg)
-{
-    struct pollfd  p[2] = {
-        { .fd = PQsocket(db->conn), .events = POLLIN },
-        { .fd = fd, .events = POLLIN }
-    };
-
-    if (!db->open) {
-        return -1;
-    }
-
-    /* some may have come with the answer of a call */
-
-    if (il_db_told(db, told, arg) > 0) {
-        timeout_ms = 0;
-    }
-
-    if (poll(p, 2, timeout_ms) > 0 && p[0].revents != 0
-        && (PQconsumeInput(db->conn) != 1
-            || PQstatus(db->conn) != CONNECTION_OK))
-    {
-        (void) il_db_lost(db, PQerrorMessage(db->conn));
-        return -1;
-    }
-
-    (void) il_db_told(db, told, arg);
-
-    return 0;
 }
 
 

@@ -110,6 +110,14 @@ int il_db_args_finish(il_db_args_t *a, unsigned *types, const char **values,
 il_db_rc_e il_db_call(il_db_t *db, const char *sql, il_db_args_t *args,
     int timeout_ms, il_db_result_t **res) IL_MUST_CHECK;
 
+/* IL_DB_OK if the server itself is at the other end; IL_DB_UNEXPECTED if it is
+ * a pooler that may give each transaction another session. */
+il_db_rc_e il_db_direct(il_db_t *db, int timeout_ms) IL_MUST_CHECK;
+
+/* From now on statements that are used often are prepared, by their literal;
+ * for connections that are direct. */
+void il_db_keep(il_db_t *db);
+
 /* Runs the text of a migration, any number of statements, as one simple
  * query: one transaction, unless the text says otherwise. */
 il_db_rc_e il_db_script(il_db_t *db, const char *sql) IL_MUST_CHECK;
