@@ -17,6 +17,7 @@
 
 #define IL_CLAIM_MAX     100
 #define IL_CLAIM_WAIT    30
+#define IL_CLAIM_FEW     2         /* leases that a lane's thread signs */
 #define IL_WORKER_MAX    255
 
 
@@ -296,7 +297,6 @@ il_claim_deal(il_lane_t *lane, il_link_t *link, il_db_result_t *res,
     il_claim_t  *c;
     il_item_t   *item;
 
-    (void) lane;
     (void) link;
 
     ord = il_db_column(res, "ord");
@@ -331,7 +331,15 @@ il_claim_deal(il_lane_t *lane, il_link_t *link, il_db_result_t *res,
             il_claim_leave(r);
             r->res = il_db_result_ref(res);
             r->step = il_claim_answer;
-            il_work_step(r);
+
+            /* signing takes its time, which the next claims would wait for */
+
+            if (c->count <= IL_CLAIM_FEW && il_lane_depth(lane) == 0) {
+                il_claim_answer(r);
+
+            } else {
+                il_work_step(r);
+            }
 
         } else if (c->waits) {
             il_park(&c->wait);

@@ -53,6 +53,15 @@ il_work_begin(il_conn_t *conn)
 
 
 void
+il_work_now(il_conn_t *conn)
+{
+    conn->req = NULL;
+    il_req_count(1);
+    il_req_begin(conn);
+}
+
+
+void
 il_work_step(il_req_t *r)
 {
     il_work_push(r->conn);

@@ -16,6 +16,9 @@ void il_work_stop(void);
 /* A connection has a request to be read (il_req_begin).  Event thread. */
 void il_work_begin(il_conn_t *conn);
 
+/* The same at once, in this thread: its request has come whole. */
+void il_work_now(il_conn_t *conn);
+
 /* Has a worker run r->step.  Any thread. */
 void il_work_step(il_req_t *r);
 
