@@ -37,7 +37,9 @@ room as (
     from interlock.limit_groups g
     left join interlock.limits l
         on l.tenant = g.tenant and l.name = g.limit_name
-)
+),
+-- What is older than that may be named, and is not kept any more.
+gone as (select h.gone_id as id, h.gone_to as to_at from interlock.history h)
 
 -- G2, G6: arrivals and jobs answer each other
 select 'request admitted without its job' as check_name,
@@ -60,21 +62,20 @@ from interlock.jobs j
 where not exists (select from interlock.payloads p
                   where p.tenant = j.tenant and p.job_id = j.id)
 union all
-select 'answer names a job that is not there',
-    format('%s/%s', q.tenant, q.id)
+select 'answer names a job that is not there', format('%s/%s', q.tenant, q.id)
 from interlock.requests q
 cross join lateral unnest(array[q.job_id, q.active_job_id,
                                 q.superseded_job_id]) x (id)
-where x.id is not null
+where x.id >= (select g.id from gone g)
     and not exists (select from interlock.jobs j
                     where j.tenant = q.tenant and j.id = x.id)
 union all
-select 'duplicate of what is no first request',
-    format('%s/%s', q.tenant, q.id)
+select 'duplicate of what is no first request', format('%s/%s', q.tenant, q.id)
 from interlock.requests q
 left join interlock.requests f
     on f.tenant = q.tenant and f.id = q.first_request
 where q.decision = 'duplicate'
+    and not (f.id is null and q.first_request < (select g.id from gone g))
     and (f.id is null or f.decision = 'duplicate' or f.code >= 400
          or f.source <> q.source
          or f.idempotency_key is distinct from q.idempotency_key)
@@ -84,8 +85,10 @@ select 'idempotency key held by a request that failed or is not there',
 from interlock.idempotency i
 left join interlock.requests q
     on q.tenant = i.tenant and q.id = i.request_id
-where q.id is null or q.code >= 400 or q.source <> i.source
-    or q.idempotency_key is distinct from i.key
+where (q.id is null or q.code >= 400 or q.source <> i.source
+       or q.idempotency_key is distinct from i.key)
+    and not (i.request_id < (select g.id from gone g)
+             and i.expires_at < clock_timestamp())
 
 -- G3: one owner per work key
 union all
@@ -112,8 +115,7 @@ where j.status = 'running'
                         and l.work_key = j.work_key
                         and l.exclusive = j.exclusive)
 union all
-select 'lease without its running job',
-    format('%s/%s', l.tenant, l.attempt_id)
+select 'lease without its running job', format('%s/%s', l.tenant, l.attempt_id)
 from interlock.leases l
 where not exists (select from interlock.jobs j
                   where j.tenant = l.tenant and j.id = l.job_id
@@ -121,8 +123,7 @@ where not exists (select from interlock.jobs j
 
 -- G4: fences
 union all
-select 'fence given twice',
-    format('%s/%s %s', l.tenant, l.work_key, l.fence)
+select 'fence given twice', format('%s/%s %s', l.tenant, l.work_key, l.fence)
 from fences l
 group by l.tenant, l.work_key, l.fence having count(*) > 1
 union all
@@ -140,8 +141,7 @@ where not exists (select from interlock.works w
                   where w.tenant = x.tenant and w.work_key = x.work_key
                       and w.kind = x.kind)
 union all
-select 'attempt both live and ended',
-    format('%s/%s', l.tenant, l.attempt_id)
+select 'attempt both live and ended', format('%s/%s', l.tenant, l.attempt_id)
 from interlock.leases l
 join interlock.attempts a on a.tenant = l.tenant and a.id = l.attempt_id
 
@@ -383,8 +383,7 @@ group by x.tenant, x.effect_kind, x.state having sum(x.n) <> 0
 
 -- what people decided
 union all
-select 'taken back from failed by nobody',
-    format('%s/%s', j.tenant, j.id)
+select 'taken back from failed by nobody', format('%s/%s', j.tenant, j.id)
 from interlock.jobs j
 where j.revivals <> (
     select count(*) from interlock.actions a
@@ -432,15 +431,13 @@ left join (select l.tenant, l.job_id, count(*) filter (where l.counted) as n
     on x.tenant = j.tenant and x.job_id = j.id
 where j.attempts <> coalesce(x.n, 0)
 union all
-select 'more attempts than its policy allows',
-    format('%s/%s', j.tenant, j.id)
+select 'more attempts than its policy allows', format('%s/%s', j.tenant, j.id)
 from interlock.jobs j
 join interlock.kind_versions v on v.tenant = j.tenant and v.name = j.kind
     and v.version = j.kind_version
 where j.attempts - j.attempts_base > v.max_attempts
 union all
-select 'superseded by no later job of its key',
-    format('%s/%s', j.tenant, j.id)
+select 'superseded by no later job of its key', format('%s/%s', j.tenant, j.id)
 from interlock.jobs j
 left join interlock.jobs s on s.tenant = j.tenant and s.id = j.superseded_by
 where j.status = 'superseded'
@@ -455,8 +452,7 @@ where not exists (select from interlock.kind_versions v
 
 -- G9: published results only move forward
 union all
-select 'published result is not there',
-    format('%s/%s', w.tenant, w.work_key)
+select 'published result is not there', format('%s/%s', w.tenant, w.work_key)
 from interlock.works w
 where w.published_revision is not null
     and not exists (select from interlock.results r
@@ -496,6 +492,7 @@ select 'result of an attempt that did not complete',
     format('%s/%s revision %s', r.tenant, r.work_key, r.revision)
 from interlock.results r
 where r.origin = 'complete'
+    and r.created_at >= (select g.to_at from gone g)
     and not exists (select from interlock.attempts a
                   where a.tenant = r.tenant and a.id = r.attempt_id
                       and a.call = 'complete' and a.fence = r.fence
@@ -508,6 +505,7 @@ left join (select j.tenant, j.work_key, max(j.version) as version
            from interlock.jobs j group by 1, 2) x
     on x.tenant = w.tenant and x.work_key = w.work_key
 where w.max_version is distinct from x.version
+    and (w.max_version_job < (select g.id from gone g)) is not true
 union all
 select 'a job waits for its result check, and nobody checks',
     format('%s/%s', j.tenant, j.id)
@@ -586,7 +584,8 @@ select 'slot whose job is another one''s', format('%s/%s %s %s', s.tenant,
     s.schedule, s.slot_at, s.subject)
 from interlock.slots s
 left join interlock.jobs j on j.tenant = s.tenant and j.id = s.job_id
-where s.job_id is not null and j.work_key is distinct from s.work_key
+where s.job_id >= (select g.id from gone g)
+    and j.work_key is distinct from s.work_key
 union all
 select 'slot that is not done, and nobody looks', format('%s/%s %s %s',
     s.tenant, s.schedule, s.slot_at, s.subject)

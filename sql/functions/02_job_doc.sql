@@ -21,6 +21,7 @@ begin
             'log_url', x.log_url) order by x.fence)
         from (select a.* from interlock.attempts a
               where a.tenant = p_tenant and a.job_id = p_job
+                  and a.ended_at >= interlock.job_from(p_job)
                   and a.call <> 'unclaim'
               order by a.fence desc limit 10) x);
 end

@@ -77,7 +77,8 @@ begin
         if not found or l.job_id <> r.job then
             select * into h from interlock.attempts x
             where x.tenant = r.tenant and x.id = r.attempt
-                and x.job_id = r.job;
+                and x.job_id = r.job
+                and x.ended_at >= interlock.job_from(r.job);
             o.kind := h.kind;
             o.work_key := h.work_key;
 

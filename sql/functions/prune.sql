@@ -1,7 +1,7 @@
 -- prune.sql: what is no more needed goes, in passes of a bounded size.
 --
 -- What people decided (actions), definitions, and what is known of works and
--- jobs stay.
+-- their results stay.
 
 -- prune(limit): who: the recovery loop of interlockd, now and then, again at
 -- once while it returns limit or more.
@@ -10,40 +10,73 @@
 --     is looked at again later
 --   slots with their gaps, skips, plans, events of alerts, samples (retain)
 --   sessions whose time is over
--- and makes the parts of history that are to come (history_ahead).
+-- and makes the parts of history that are to come (history_ahead) and drops
+-- those that are too old (history_drop).
 -- Locks: the rows that go, FOR UPDATE SKIP LOCKED.
 -- Answers: how many rows went.
 create or replace function interlock.prune(p_limit int) returns int
 language plpgsql security definer
 set search_path = pg_catalog, interlock, pg_temp
 as $$
+declare
+    v_n  int;
 begin
     perform set_config('synchronous_commit', 'on', true);
 
-    perform interlock.history_ahead();
-
-    return interlock.prune_keys(p_limit) + interlock.prune_slots(p_limit)
+    v_n := interlock.prune_keys(p_limit) + interlock.prune_slots(p_limit)
         + interlock.prune_skips(p_limit) + interlock.prune_plans(p_limit)
         + interlock.prune_redrives(p_limit)
         + interlock.prune_events(p_limit) + interlock.prune_series(p_limit)
         + interlock.prune_sessions(p_limit);
+
+    -- Last, for what these lock nobody else gets until we commit.
+    perform interlock.history_ahead();
+    perform interlock.history_drop();
+
+    return v_n;
 end
 $$;
 
 -- retain(what): for how long what is over is kept.
---   slots   and their gaps, skips, and plans that somebody acted on
---   events  of alerts, from their delivery on
---   drafts  plans that nobody acted on, from their end on
---   series  samples
+--   slots    and their gaps, skips, and plans that somebody acted on
+--   events   of alerts, from their delivery on
+--   drafts   plans that nobody acted on, from their end on
+--   series   samples
+--   history  requests, payloads, attempts and ended jobs, by whole weeks
 create or replace function interlock.retain(p_what text) returns interval
-language sql immutable
+language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select case p_what
+    select coalesce(
+        (select r.keep from interlock.retention r where r.what = p_what),
+        case p_what
         when 'slots' then interval '400 days'
         when 'events' then interval '90 days'
         when 'drafts' then interval '1 day'
-        when 'series' then interval '14 days' end
+        when 'series' then interval '14 days'
+        when 'history' then interval '400 days' end)
+$$;
+
+-- retain_set(what, keep): who: the administrator, as owner.  Keeps that for so
+-- long from now on (a day at least); null: for as long as retain() says by
+-- itself.
+create or replace function interlock.retain_set(
+    p_what text, p_keep interval)
+returns void
+language plpgsql security definer
+set search_path = pg_catalog, interlock, pg_temp
+as $$
+begin
+    perform set_config('synchronous_commit', 'on', true);
+
+    if p_keep is null then
+        delete from interlock.retention r where r.what = p_what;
+    else
+        insert into interlock.retention as r (what, keep)
+        values (p_what, p_keep)
+        on conflict (what) do update set keep = excluded.keep;
+    end if;
+end
 $$;
 
 create or replace function interlock.prune_keys(p_limit int) returns int
@@ -313,6 +346,7 @@ end
 $$;
 
 revoke all on function interlock.retain(text) from public;
+revoke all on function interlock.retain_set(text, interval) from public;
 revoke all on function interlock.prune_keys(int) from public;
 revoke all on function interlock.prune_slots(int) from public;
 revoke all on function interlock.prune_skips(int) from public;

@@ -336,6 +336,7 @@ begin
 
     select a.fence into v_fence from interlock.attempts a
     where a.tenant = j.tenant and a.job_id = j.id
+        and a.ended_at >= interlock.job_from(j.id)
     order by a.fence desc limit 1;
     v_fence := coalesce(v_fence, 0);
 

@@ -58,27 +58,33 @@ as $$
 declare
     n           int := cardinality(p_tenant);
     v_now       timestamptz;
-    v_go        boolean[] := array_fill(false, array[n]);
-    v_kver      int[] := array_fill(null::int, array[n]);
-    v_ttl       int[] := array_fill(null::int, array[n]);
-    v_hold      int[] := array_fill(null::int, array[n]);
+    v_ids       uuid[];             -- the requests' ids, in order
+    v_go        boolean[];
+    v_odd       boolean[];          -- seen before, or refused
+    v_kver      int[];
+    v_ttl       int[];
+    v_hold      int[];
+    v_age       interval[];         -- priority × aging
+    v_max_wait  int[];
     v_dup       boolean[] := array_fill(false, array[n]);
-    v_first     uuid[] := array_fill(null::uuid, array[n]);
+    v_first     uuid[];
     v_fast      boolean[] := array_fill(false, array[n]);
     v_new       uuid[];
-    v_id        uuid;
-    v_any_idem  boolean := false;
+    v_n         int;
     v_any_dup   boolean := false;
+    v_goes      int;                -- how many go on
+    v_idems     int;                -- and of those with a key
     v_slow      int := 0;
-    v_overlap   text[] := array_fill(null::text, array[n]);
-    v_special   boolean[] := array_fill(false, array[n]);
-    v_any_rep   boolean := false;
+    v_overlap   text[];
+    v_special   boolean[];
+    v_prio      int[];
+    v_any_rep   boolean;
     v_plain     boolean[];                        -- fast, set by set
     v_run       boolean[] := array_fill(false, array[n]);
     v_i         int;
-    v_any_spec  boolean := false;
+    v_any_spec  boolean;
     v_any_tight boolean := false;
-    v_pair      int[] := array_fill(null::int, array[n]);
+    v_pair      int[];
     v_room      bigint[] := '{}';   -- by pair of tenant and kind ...
     v_full      text[] := '{}';     -- ... and which bound it is
     v_r         bigint;
@@ -102,162 +108,153 @@ begin
         return;
     end if;
 
-    -- 1. Known already?  Which policy?
-    for r in
-        select u.ord::int as ord, u.tenant, u.request_id, u.source, u.idem,
-            u.kind, u.work_key, u.fingerprint, q.seen, v.version,
-            v.idempotency_ttl, v.overlap, v.special, v.key_template,
-            case when not u.fresh then v.hold end as hold,
-            case when z.paused then 'source-paused'
-                 when v.version is null then 'kind-unknown'
-                 when u.fresh and not v.allow_fresh then 'fresh-not-allowed'
-                 when u.priority not between -100 and 100
-                     then 'field-invalid'
-                 when u.work_key !~ v.key_pattern then 'work-key-mismatch'
-                 when u.size > v.max_payload then 'body-too-large'
-                 when u.kind in ('result-check', 'effect-check')
-                     and u.source <> 'check' then 'field-invalid'
-            end as problem, v.max_payload
-        from (select x.*, octet_length(x.payload) as size
-              from unnest(p_tenant, p_request_id, p_source, p_idem, p_kind,
-                          p_work_key, p_fingerprint, p_fresh, p_payload,
-                          p_priority)
-                  with ordinality
-                  as x (tenant, request_id, source, idem, kind, work_key,
-                        fingerprint, fresh, payload, priority, ord)) u
+    -- 1. Known already?  Which policy?  Kinds are few, and looked for once
+    -- each.  The bounds of the ids say which weeks of requests there are to
+    -- look at.
+    v_ids := (select array_agg(x order by x) from unnest(p_request_id) x);
+
+    with k as materialized (
+        select y.*, z.paused
+        from (select distinct x.tenant, x.kind, x.source
+              from unnest(p_tenant, p_kind, p_source)
+                  as x (tenant, kind, source)) x
         left join lateral (
-            select true as seen from interlock.requests x
-            where x.tenant = u.tenant and x.id = u.request_id
-            limit 1) q on true
-        left join lateral (
-            select y.version, y.idempotency_ttl, y.allow_fresh,
-                y.max_payload, y.overlap, y.key_template, y.key_pattern,
-                -- hold_of(…, 'accepted'), without its cost
-                case when y.overlap not in ('allow', 'buffer_all')
-                    and (y.overlap = 'skip' or y.when_completed = 'return')
-                    and y.on_busy <> 'error'
-                    then nullif(y.hold * 1000, 0) end as hold,
-                y.limits <> '{}' or y.fair_part is not null
-                    or y."order" <> 'oldest' as special
-            from interlock.kinds x, interlock.kind_versions y
-            where x.tenant = u.tenant and x.name = u.kind and not x.deleted
-                and y.tenant = x.tenant and y.name = x.name
-                and y.version = x.version
-            limit 1) v on true
-        left join lateral (
-            select true as paused from interlock.pauses x
-            where x.tenant = u.tenant and x.what = 'source'
-                and x.name = u.source
+            select true as paused from interlock.pauses z
+            where z.tenant = x.tenant and z.what = 'source'
+                and z.name = x.source
             limit 1) z on true
-        order by u.ord
-    loop
-        v_kver[r.ord] := r.version;
-        v_ttl[r.ord] := r.idempotency_ttl;
-        v_overlap[r.ord] := r.overlap;
-        v_hold[r.ord] := r.hold;
-        if r.special then
-            v_special[r.ord] := true;
-            v_any_spec := true;
-        end if;
-        v_any_rep := v_any_rep or coalesce(r.overlap = 'replace', false);
+        cross join lateral (
+            select x.tenant, x.kind, x.source, v.*
+            from (select) o
+            left join lateral (
+                select v.version, v.idempotency_ttl, v.allow_fresh,
+                    v.max_payload, v.overlap, v.key_pattern, v.priority,
+                    v.aging, v.max_wait,
+                    -- hold_of(…, 'accepted'), without its cost
+                    case when v.overlap not in ('allow', 'buffer_all')
+                        and (v.overlap = 'skip'
+                             or v.when_completed = 'return')
+                        and v.on_busy <> 'error'
+                        then nullif(v.hold * 1000, 0) end as hold,
+                    v.limits <> '{}' or v.fair_part is not null
+                        or v."order" <> 'oldest' as special
+                from interlock.kinds d, interlock.kind_versions v
+                where d.tenant = x.tenant and d.name = x.kind
+                    and not d.deleted and v.tenant = d.tenant
+                    and v.name = d.name and v.version = d.version
+                limit 1) v on true) y)
+    select array_agg(y.version), array_agg(y.idempotency_ttl),
+        array_agg(y.overlap),
+        array_agg(case when not y.again then y.hold end),
+        array_agg(y.special),
+        array_agg(y.prio), array_agg(y.age), array_agg(y.max_wait),
+        array_agg(y.odd), array_agg(not y.odd),
+        count(*) filter (where not y.odd),
+        count(*) filter (where not y.odd and y.idem is not null),
+        bool_or(y.special), bool_or(y.overlap = 'replace')
+    into v_kver, v_ttl, v_overlap, v_hold, v_special, v_prio, v_age,
+        v_max_wait, v_odd, v_go, v_goes, v_idems, v_any_spec, v_any_rep
+    from (select k.*, u.idem, u.fresh as again, p.prio, u.ord,
+              make_interval(secs => p.prio::float8 * k.aging) as age,
+              coalesce(q.seen or k.paused or k.version is null
+                  or u.fresh and not k.allow_fresh
+                  or u.priority not between -100 and 100
+                  or u.work_key !~ k.key_pattern
+                  or octet_length(u.payload) > k.max_payload
+                  or u.kind in ('result-check', 'effect-check')
+                      and u.source <> 'check', false) as odd
+          from unnest(p_tenant, p_request_id, p_source, p_idem, p_kind,
+                      p_work_key, p_fresh, p_payload, p_priority)
+              with ordinality
+              as u (tenant, request_id, source, idem, kind, work_key, fresh,
+                    payload, priority, ord)
+          left join lateral (
+              select true as seen from interlock.requests x
+              where x.tenant = u.tenant and x.id = u.request_id
+                  and x.id >= v_ids[1] and x.id <= v_ids[n]
+              limit 1) q on true
+          cross join k
+          cross join lateral (
+              select coalesce(u.priority, k.priority) as prio) p
+          where k.tenant is not distinct from u.tenant
+              and k.kind is not distinct from u.kind
+              and k.source is not distinct from u.source
+          order by u.ord) y;
 
-        if r.seen then
-            s.ord := r.ord;
-            s.tenant := r.tenant;
-            s.request_id := r.request_id;
-            s.kind := r.kind;
-            s.work_key := r.work_key;
-            s.fingerprint := r.fingerprint;
-            v_out := v_out || interlock.submit_replay(s);
-            continue;
-        end if;
-
-        -- A known key gets its answer, whatever became of the kind since.
-        if r.problem <> 'source-paused' and r.idem is not null then
-            select i.request_id into v_id
-            from interlock.idempotency i
-            where i.tenant = r.tenant and i.source = r.source
-                and i.key = r.idem and i.expires_at > clock_timestamp();
-            if found then
-                v_first[r.ord] := v_id;
-                v_dup[r.ord] := true;
+    if v_goes < n then
+        for v_i in select u.ord from unnest(v_odd) with ordinality
+                as u (odd, ord) where u.odd order by u.ord
+        loop
+            select * into b from interlock.submit_odd(v_i, p_tenant[v_i], p_request_id[v_i],
+                p_source[v_i], p_idem[v_i], p_fingerprint[v_i], p_kind[v_i],
+                p_work_key[v_i], p_priority[v_i], p_fresh[v_i],
+                octet_length(p_payload[v_i]));
+            if b.first is not null then
+                v_first[v_i] := b.first;
+                v_dup[v_i] := true;
                 v_any_dup := true;
-                continue;
+            else
+                a := b.a;
+                v_out := v_out || a;
             end if;
-        end if;
-
-        if r.problem is not null then
-            a := null;
-            a.ord := r.ord;
-            a.outcome := 'problem';
-            a.problem := r.problem;
-            select x.code, x.detail, x.retry_after
-            into a.code, a.detail, a.retry_after
-            from interlock.submit_refusal(r.problem, r.kind, r.max_payload,
-                r.key_template, r.source) x;
-            a.policy := r.overlap;
-            a.wake_kinds := '{}';
-            a.kind := r.kind;
-            a.work_key := r.work_key;
-            a.replayed := false;
-            a.runnable := false;
-            a.ended_jobs := '{}';
-            v_out := v_out || a;
-            continue;
-        end if;
-
-        v_go[r.ord] := true;
-        v_any_idem := v_any_idem or r.idem is not null;
-    end loop;
+        end loop;
+    end if;
 
     -- 2. Idempotency keys: insert in key order, then look whose they are.
-    if v_any_idem then
+    if v_idems > 0 then
         v_now := clock_timestamp();
 
-        insert into interlock.idempotency (tenant, source, key, request_id,
-            fingerprint, expires_at)
-        select u.tenant, u.source, u.idem, u.request_id, u.fingerprint,
-            v_now + make_interval(secs => u.ttl)
-        from unnest(p_tenant, p_source, p_idem, p_request_id, p_fingerprint,
-                    v_ttl, v_go)
-            with ordinality as u (tenant, source, idem, request_id,
-                fingerprint, ttl, go, ord)
-        where u.go and u.idem is not null
-        order by u.tenant, u.source, u.idem, u.ord
-        on conflict do nothing;
-
-        for r in
-            select u.ord::int as ord, u.tenant, u.source, u.idem,
-                u.request_id, u.fingerprint, u.ttl, i.first, i.expires_at
+        with ins as (
+            insert into interlock.idempotency (tenant, source, key,
+                request_id, fingerprint, expires_at)
+            select u.tenant, u.source, u.idem, u.request_id, u.fingerprint,
+                v_now + make_interval(secs => u.ttl)
             from unnest(p_tenant, p_source, p_idem, p_request_id,
                         p_fingerprint, v_ttl, v_go)
                 with ordinality as u (tenant, source, idem, request_id,
                     fingerprint, ttl, go, ord)
-            left join lateral (
-                select x.request_id as first, x.expires_at
-                from interlock.idempotency x
-                where x.tenant = u.tenant and x.source = u.source
-                    and x.key = u.idem
-                limit 1) i on true
             where u.go and u.idem is not null
-                and i.first is distinct from u.request_id
             order by u.tenant, u.source, u.idem, u.ord
-        loop
-            v_first[r.ord] := r.first;
+            on conflict do nothing
+            returning 1)
+        select count(*) into v_n from ins;
 
-            -- Over, and its job ended: the key is free again.
-            if r.expires_at <= v_now then
-                v_first[r.ord] := interlock.idempotency_renew(r.tenant,
-                    r.source, r.idem, r.request_id, r.fingerprint,
-                    v_now + make_interval(secs => r.ttl));
-            end if;
+        -- Some of them were there.
+        if v_n < v_idems then
+            for r in
+                select u.ord::int as ord, u.tenant, u.source, u.idem,
+                    u.request_id, u.fingerprint, u.ttl, i.first, i.expires_at
+                from unnest(p_tenant, p_source, p_idem, p_request_id,
+                            p_fingerprint, v_ttl, v_go)
+                    with ordinality as u (tenant, source, idem, request_id,
+                        fingerprint, ttl, go, ord)
+                left join lateral (
+                    select x.request_id as first, x.expires_at
+                    from interlock.idempotency x
+                    where x.tenant = u.tenant and x.source = u.source
+                        and x.key = u.idem
+                    limit 1) i on true
+                where u.go and u.idem is not null
+                    and i.first is distinct from u.request_id
+                order by u.tenant, u.source, u.idem, u.ord
+            loop
+                v_first[r.ord] := r.first;
 
-            if v_first[r.ord] is distinct from r.request_id then
-                v_go[r.ord] := false;
-                v_dup[r.ord] := true;
-                v_any_dup := true;
-            end if;
-        end loop;
+                -- Over, and its job ended: the key is free again.
+                if r.expires_at <= v_now then
+                    v_first[r.ord] := interlock.idempotency_renew(r.tenant,
+                        r.source, r.idem, r.request_id, r.fingerprint,
+                        v_now + make_interval(secs => r.ttl));
+                end if;
+
+                if v_first[r.ord] is distinct from r.request_id then
+                    v_go[r.ord] := false;
+                    v_dup[r.ord] := true;
+                    v_any_dup := true;
+                    v_goes := v_goes - 1;
+                end if;
+            end loop;
+        end if;
     end if;
 
     -- 3. Works: insert what is new, in key order; lock the rest, in key order.
@@ -285,80 +282,90 @@ begin
         returning first_request)
     select array_agg(i.first_request) into v_new from ins i;
 
-    if p_wait then
-        perform from (
-            select distinct u.tenant, u.work_key
-            from unnest(p_tenant, p_work_key, v_go)
-                as u (tenant, work_key, go)
-            where u.go
-            order by u.tenant, u.work_key) u
-        cross join lateral (
-            select from interlock.works x
-            where x.tenant = u.tenant and x.work_key = u.work_key
-            for no key update) l;
-    end if;
-
-    -- What is not ours now is busy.  A key that is new and wanted once needs
-    -- no look: nothing can be active.
-    for r in
-        select u.ord::int as ord, u.tenant, u.source, u.idem, u.request_id,
-            u.kind, u.work_key, l.mine,
-            u.cnt = 1 and u.request_id in (select unnest(v_new)) as fast
-        from (select x.*, count(*) over (
-                  partition by x.tenant, x.work_key) as cnt
-              from unnest(p_tenant, p_source, p_idem, p_request_id, p_kind,
-                          p_work_key, v_go)
-                  with ordinality as x (tenant, source, idem, request_id,
-                      kind, work_key, go, ord)
-              where x.go
-              order by x.tenant, x.work_key, x.ord) u
-        left join lateral (
-            select true as mine from interlock.works x
-            where x.tenant = u.tenant and x.work_key = u.work_key
-            for no key update skip locked) l on true
-    loop
-        if r.mine is null then
-            if r.idem is not null then
-                delete from interlock.idempotency i
-                where i.tenant = r.tenant and i.source = r.source
-                    and i.key = r.idem and i.request_id = r.request_id;
-            end if;
-            v_go[r.ord] := false;
-            v_out := v_out || interlock.submit_busy(r.ord, r.kind,
-                                                    r.work_key);
-        elsif r.fast then
-            v_fast[r.ord] := true;
-            v_go[r.ord] := false;
-        else
-            v_slow := v_slow + 1;
-        end if;
-    end loop;
-
-    -- Whoever may be revoked: his lease, by id.
-    if v_any_rep then
-        perform from (
-            select distinct l.tenant, l.attempt_id
-            from unnest(p_tenant, p_work_key, v_go, v_overlap)
-                as u (tenant, work_key, go, overlap)
+    -- All new, and each wanted once: nothing is active, and nobody else sees
+    -- these rows, let alone locks them.
+    if coalesce(cardinality(v_new), 0) = v_goes then
+        v_fast := v_go;
+        v_go := array_fill(false, array[n]);
+    else
+        if p_wait then
+            perform from (
+                select distinct u.tenant, u.work_key
+                from unnest(p_tenant, p_work_key, v_go)
+                    as u (tenant, work_key, go)
+                where u.go
+                order by u.tenant, u.work_key) u
             cross join lateral (
-                select x.tenant, x.attempt_id from interlock.leases x
+                select from interlock.works x
                 where x.tenant = u.tenant and x.work_key = u.work_key
-                    and x.exclusive
-                limit 1) l
-            where u.go and u.overlap = 'replace'
-            order by l.tenant, l.attempt_id) k
-        cross join lateral (
-            select from interlock.leases x
-            where x.tenant = k.tenant and x.attempt_id = k.attempt_id
-            for no key update) l;
+                for no key update) l;
+        end if;
+
+        -- What is not ours now is busy.  A key that is new and wanted once needs
+        -- no look: nothing can be active.
+        for r in
+            select u.ord::int as ord, u.tenant, u.source, u.idem, u.request_id,
+                u.kind, u.work_key, l.mine,
+                u.cnt = 1 and u.request_id in (select unnest(v_new)) as fast
+            from (select x.*, count(*) over (
+                      partition by x.tenant, x.work_key) as cnt
+                  from unnest(p_tenant, p_source, p_idem, p_request_id, p_kind,
+                              p_work_key, v_go)
+                      with ordinality as x (tenant, source, idem, request_id,
+                          kind, work_key, go, ord)
+                  where x.go
+                  order by x.tenant, x.work_key, x.ord) u
+            left join lateral (
+                select true as mine from interlock.works x
+                where x.tenant = u.tenant and x.work_key = u.work_key
+                for no key update skip locked) l on true
+        loop
+            if r.mine is null then
+                if r.idem is not null then
+                    delete from interlock.idempotency i
+                    where i.tenant = r.tenant and i.source = r.source
+                        and i.key = r.idem and i.request_id = r.request_id;
+                end if;
+                v_go[r.ord] := false;
+                v_out := v_out || interlock.submit_busy(r.ord, r.kind,
+                                                        r.work_key);
+            elsif r.fast then
+                v_fast[r.ord] := true;
+                v_go[r.ord] := false;
+            else
+                v_slow := v_slow + 1;
+            end if;
+        end loop;
+
+        -- Whoever may be revoked: his lease, by id.
+        if v_any_rep and v_slow > 0 then
+            perform from (
+                select distinct l.tenant, l.attempt_id
+                from unnest(p_tenant, p_work_key, v_go, v_overlap)
+                    as u (tenant, work_key, go, overlap)
+                cross join lateral (
+                    select x.tenant, x.attempt_id from interlock.leases x
+                    where x.tenant = u.tenant and x.work_key = u.work_key
+                        and x.exclusive
+                    limit 1) l
+                where u.go and u.overlap = 'replace'
+                order by l.tenant, l.attempt_id) k
+            cross join lateral (
+                select from interlock.leases x
+                where x.tenant = k.tenant and x.attempt_id = k.attempt_id
+                for no key update) l;
+        end if;
     end if;
 
     -- Is there room for all of them?  If not, each asks by itself.
     for b in
-        select u.tenant, u.kind, v.max_queued, t.max_queued as tenant_bound,
-            count(*) as want, array_agg(u.ord::int) as ords
-        from unnest(p_tenant, p_kind, v_kver, v_go, v_fast) with ordinality
-            as u (tenant, kind, kver, go, fast, ord)
+        select u.*, v.max_queued, t.max_queued as tenant_bound
+        from (select x.tenant, x.kind, x.kver, count(*) as want,
+                  array_agg(x.ord::int) as ords
+              from unnest(p_tenant, p_kind, v_kver, v_go, v_fast)
+                  with ordinality as x (tenant, kind, kver, go, fast, ord)
+              where x.go or x.fast
+              group by x.tenant, x.kind, x.kver) u
         cross join lateral (
             select x.max_queued from interlock.kind_versions x
             where x.tenant = u.tenant and x.name = u.kind
@@ -368,8 +375,6 @@ begin
             select x.max_queued from interlock.tenants x
             where x.id = u.tenant
             limit 1) t
-        where u.go or u.fast
-        group by u.tenant, u.kind, v.max_queued, t.max_queued
         order by u.tenant, u.kind
     loop
         v_room := v_room || interlock.queue_room(b.tenant, b.kind,
@@ -383,6 +388,8 @@ begin
                 v_full[cardinality(v_full)] := 'tenant_full';
             end if;
         end if;
+
+        continue when v_slow = 0 and v_room[cardinality(v_room)] >= b.want;
 
         foreach v_i in array b.ords loop
             v_pair[v_i] := cardinality(v_room);
@@ -462,55 +469,14 @@ begin
         end loop;
     end if;
 
-    -- 4b. The other new keys, set by set.
-    insert into interlock.payloads (tenant, job_id, payload, content_type,
-        headers, traceparent)
-    select u.tenant, u.id, u.payload, u.content_type, u.headers,
-        u.traceparent
-    from unnest(p_tenant, p_request_id, p_payload, p_content_type, p_headers,
-                p_traceparent, v_plain)
-        as u (tenant, id, payload, content_type, headers, traceparent, fast)
-    where u.fast;
-
-    insert into interlock.jobs_live (tenant, id, kind, kind_version, work_key,
-        version, status, place, exclusive, fresh, decision, source,
-        requested_by, reason, payload_hash, priority, order_key, run_at,
-        deadline, created_at, in_line, expire_at)
-    select u.tenant, u.id, u.kind, u.kver, u.work_key, u.version, 'queued',
-        case when u.run_after > v_now then 'delayed' else 'ready' end,
-        y.overlap <> 'allow', u.fresh, 'accepted', u.source, u.requested_by,
-        u.reason, sha256(u.payload), coalesce(u.priority, y.priority),
-        v_now - make_interval(
-            secs => coalesce(u.priority, y.priority)::float8 * y.aging),
-        greatest(v_now, u.run_after), u.deadline, v_now,
-        y.overlap = 'buffer_all',
-        greatest(v_now, u.run_after) + make_interval(secs => y.max_wait)
-    from unnest(p_tenant, p_request_id, p_kind, v_kver, p_work_key,
-                p_version, p_fresh, p_source, p_requested_by, p_reason,
-                p_payload, p_priority, p_run_after, p_deadline, v_plain)
-        as u (tenant, id, kind, kver, work_key, version, fresh, source,
-              requested_by, reason, payload, priority, run_after, deadline,
-              fast)
-    cross join lateral (
-        select x.overlap, x.priority, x.aging, x.max_wait
-        from interlock.kind_versions x
-        where x.tenant = u.tenant and x.name = u.kind
-            and x.version = u.kver
-        limit 1) y
-    where u.fast;
-
-    insert into interlock.requests (tenant, id, source, idempotency_key,
-        fingerprint, kind, work_key, version, decision, code, job_id, status,
-        requested_by, request_reason)
-    select u.tenant, u.id, u.source, u.idem, u.fingerprint, u.kind,
-        u.work_key, u.version, 'accepted', 202, u.id, 'queued',
-        u.requested_by, u.reason
-    from unnest(p_tenant, p_request_id, p_source, p_idem, p_fingerprint,
-                p_kind, p_work_key, p_version, p_requested_by, p_reason,
-                v_fast)
-        as u (tenant, id, source, idem, fingerprint, kind, work_key, version,
-              requested_by, reason, fast)
-    where u.fast;
+    -- 4b. The other new keys, and the requests of both, set by set.
+    if v_goes > v_slow then
+        perform interlock.submit_plain(p_tenant, p_request_id, p_source,
+            p_idem, p_fingerprint, p_kind, p_work_key, p_version, p_payload,
+            p_content_type, p_headers, p_traceparent, p_run_after,
+            p_deadline, p_fresh, p_requested_by, p_reason, v_kver, v_overlap,
+            v_prio, v_age, v_max_wait, v_fast, v_plain, v_now);
+    end if;
 
     -- 5. Known keys, one by one, in order of arrival.
     if v_slow > 0 then
@@ -622,33 +588,37 @@ begin
         end loop;
     end if;
 
-    return query
-    select u.ord::int, 'ok', 202, 'accepted', null::text, null::text,
-        null::text, u.id, 'queued', u.kind, u.work_key, null::uuid,
-        null::uuid, null::text, null::int,
-        case when u.idem is not null then u.ttl end, false, x.runnable,
-        '{}'::uuid[], u.overlap,
-        string_to_array(concat_ws(',', case when x.runnable then u.kind end,
-                                  u.wake), ','), u.hold
-    from unnest(p_request_id, p_idem, p_kind, p_work_key, v_ttl, p_run_after,
-                v_fast, v_plain, v_run, v_overlap, v_wake, v_hold)
-        with ordinality as u (id, idem, kind, work_key, ttl, run_after, fast,
-            plain, run, overlap, wake, hold, ord)
-    cross join lateral (
-        select case when u.plain
-            then u.run_after is null or u.run_after <= v_now
-            else u.run end as runnable) x
-    where u.fast;
+    if v_goes > v_slow then
+        return query
+        select u.ord::int, 'ok', 202, 'accepted', null::text, null::text,
+            null::text, u.id, 'queued', u.kind, u.work_key, null::uuid,
+            null::uuid, null::text, null::int,
+            case when u.idem is not null then u.ttl end, false, x.runnable,
+            '{}'::uuid[], u.overlap,
+            string_to_array(concat_ws(',', case when x.runnable then u.kind end,
+                                      u.wake), ','), u.hold
+        from unnest(p_request_id, p_idem, p_kind, p_work_key, v_ttl, p_run_after,
+                    v_fast, v_plain, v_run, v_overlap, v_wake, v_hold)
+            with ordinality as u (id, idem, kind, work_key, ttl, run_after, fast,
+                plain, run, overlap, wake, hold, ord)
+        cross join lateral (
+            select case when u.plain
+                then u.run_after is null or u.run_after <= v_now
+                else u.run end as runnable) x
+        where u.fast;
+    end if;
 
-    return query
-    select x.ord, x.outcome, x.code, x.decision, x.reason, x.problem,
-        x.detail, x.job_id, x.status, x.kind, x.work_key, x.active_job_id,
-        x.superseded_job_id, x.result_url, x.retry_after, x.done_for,
-        x.replayed, x.runnable, x.ended_jobs,
-        coalesce(x.policy, v_overlap[x.ord]),
-        string_to_array(concat_ws(',', case when x.runnable then x.kind end,
-                                  v_wake[x.ord]), ','), x.hold
-    from unnest(v_out) x;
+    if cardinality(v_out) > 0 then
+        return query
+        select x.ord, x.outcome, x.code, x.decision, x.reason, x.problem,
+            x.detail, x.job_id, x.status, x.kind, x.work_key, x.active_job_id,
+            x.superseded_job_id, x.result_url, x.retry_after, x.done_for,
+            x.replayed, x.runnable, x.ended_jobs,
+            coalesce(x.policy, v_overlap[x.ord]),
+            string_to_array(concat_ws(',', case when x.runnable then x.kind end,
+                                      v_wake[x.ord]), ','), x.hold
+        from unnest(v_out) x;
+    end if;
 end
 $$;
 

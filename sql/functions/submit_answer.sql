@@ -22,8 +22,11 @@ begin
     where x.tenant = s.tenant and x.id = s.request_id;
 
     if q.decision = 'duplicate' then
-        select * into strict f from interlock.requests x
+        select * into f from interlock.requests x
         where x.tenant = s.tenant and x.id = q.first_request;
+        if not found then
+            f := q;    -- it is no more kept
+        end if;
     else
         f := q;
     end if;

@@ -86,8 +86,11 @@ begin
     -- Versions: older is skipped whatever the order of arrival, an equal one
     -- that is still under way is the same work.
     if s.version <= w.max_version then
-        select * into strict target from interlock.jobs j
+        select * into target from interlock.jobs j
         where j.tenant = s.tenant and j.id = w.max_version_job;
+        if not found then
+            target := interlock.job_gone(s.tenant, w.max_version_job);
+        end if;
         if s.version = w.max_version and (s.fresh or target.ending
             or target.finished_at is not null)
         then
@@ -111,8 +114,11 @@ begin
             select * into strict v_result from interlock.results r
             where r.tenant = s.tenant and r.work_key = s.work_key
                 and r.revision = w.published_revision;
-            select * into strict target from interlock.jobs j
+            select * into target from interlock.jobs j
             where j.tenant = s.tenant and j.id = v_result.job_id;
+            if not found then
+                target := interlock.job_gone(s.tenant, v_result.job_id);
+            end if;
             d.decision := 'completed';
         else
             d.decision := 'accepted';
@@ -256,6 +262,36 @@ begin
 end
 $$;
 
+-- job_gone(tenant, job): what is known of a job that is no more kept: that it
+-- ended, and whether there is a result of it.
+create or replace function interlock.job_gone(p_tenant int, p_job uuid)
+returns interlock.jobs
+language plpgsql stable
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    j  interlock.jobs;
+begin
+    j.tenant := p_tenant;
+    j.id := p_job;
+    j.status := 'failed';
+    j.ending := false;
+
+    select 'succeeded', r.created_at, r.result_url
+    into j.status, j.finished_at, j.result_url
+    from interlock.results r
+    where r.tenant = p_tenant and r.job_id = p_job;
+    if not found then
+        j.status := 'failed';
+        j.finished_at := '-infinity';
+    end if;
+
+    return j;
+end
+$$;
+
 -- full_detail(reason): the sentence of a 429.
 create or replace function interlock.full_detail(p_reason text) returns text
 language sql immutable
@@ -269,4 +305,5 @@ $$;
 
 revoke all on function interlock.submit_decide(interlock.submission,
     interlock.kind_versions, bigint, text) from public;
+revoke all on function interlock.job_gone(int, uuid) from public;
 revoke all on function interlock.full_detail(text) from public;
