@@ -13,7 +13,7 @@ use Test::More;
 
 use Interlock::Test;
 
-my $i = Interlock::Test->instance(start => 0);
+my $i = Interlock::Test->instance(start => 0, fresh => 1);
 my $dir = $i->dir;
 my @make = ('make', '--no-print-directory', '-C', $Interlock::Test::TOP,
     'DIR=' . $dir, 'PORT=' . $i->port, 'B=' . $i->build);

@@ -15,7 +15,7 @@ use Time::HiRes qw(time);
 
 use Interlock::Test;
 
-my $i = Interlock::Test->instance(start => 0);
+my $i = Interlock::Test->instance(start => 0, fresh => 1);
 my $dir = $i->dir;
 my $top = $Interlock::Test::TOP;
 

@@ -21,7 +21,7 @@ my @blocks = do { local $/; <$fh> } =~ /^```sh\n(.*?)^```$/msg;
 is(scalar @blocks, 5,
     'the README has three things to try, a schedule and a button');
 
-my $i = Interlock::Test->instance;
+my $i = Interlock::Test->instance(fresh => 1);
 my $dir = $i->dir;
 my $url = $i->url;
 my $env = '';
