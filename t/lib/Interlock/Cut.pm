@@ -65,13 +65,17 @@ sub new {
         db => Interlock::Session->new($i->dsn('admin')) }, $class;
 
     # A deferred trigger waits, at COMMIT, for whoever holds its lock; only
-    # for interlockd's own sessions.
+    # for interlockd's own sessions.  A job that an update moves to another
+    # part of its table is deleted in the first one.
     $self->{db}->do(q{
 create function public.held() returns trigger language plpgsql as $$
 begin
     if session_user = 'interlock_service' then
-        perform pg_advisory_xact_lock_shared(7707,
-            hashtext(tg_table_name || lower(tg_op)));
+        perform pg_advisory_xact_lock_shared(7707, hashtext(c.relname
+            || case when c.relname = 'jobs' and tg_op = 'DELETE'
+                then 'update' else lower(tg_op) end))
+        from pg_class c
+        where c.oid = coalesce(pg_partition_root(tg_relid), tg_relid);
     end if;
     return null;
 end $$});
