@@ -126,6 +126,18 @@ ngx_http_interlock_entry_grow(ngx_http_interlock_zone_sh_t *sh)
 }
 
 
+void
+ngx_http_interlock_entry_prefetch(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_id_t *id)
+{
+    uint64_t  key;
+
+    ngx_memcpy(&key, id->hash, 8);
+
+    __builtin_prefetch(ngx_http_interlock_entry_bucket(sh, key));
+}
+
+
 ngx_http_interlock_node_t *
 ngx_http_interlock_entry_lookup(ngx_http_interlock_zone_sh_t *sh,
     ngx_http_interlock_id_t *id)

@@ -134,6 +134,11 @@ void ngx_http_interlock_entry_forget(ngx_http_interlock_zone_sh_t *sh);
 ngx_http_interlock_node_t *ngx_http_interlock_entry_lookup(
     ngx_http_interlock_zone_sh_t *sh, ngx_http_interlock_id_t *id);
 
+/* Has the memory that a look-up reads first brought near.  The lock need not
+ * be held: nothing is read of it, and a wrong place does no harm. */
+void ngx_http_interlock_entry_prefetch(ngx_http_interlock_zone_sh_t *sh,
+    ngx_http_interlock_id_t *id);
+
 /* 1 unless it is expired or, if it has an answer, of an epoch that is over. */
 ngx_uint_t ngx_http_interlock_entry_live(ngx_http_interlock_zone_sh_t *sh,
     ngx_http_interlock_node_t *node);

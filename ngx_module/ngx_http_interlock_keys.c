@@ -385,6 +385,8 @@ ngx_http_interlock_identity(ngx_http_request_t *r,
 
     il_entry_hash(ctx->id.hash, key, parts, 3 + NGX_HTTP_INTERLOCK_WHO);
 
+    ngx_http_interlock_zone_expect(ctx->lcf->shm_zone->data, &ctx->id);
+
     n = ngx_http_interlock_what(r, ctx, parts);
 
     parts[n++] = ngx_http_interlock_str(&ctx->kind);

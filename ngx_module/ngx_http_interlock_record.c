@@ -439,6 +439,6 @@ ngx_http_interlock_record_cleanup(void *data)
 
     if (rec->fd != (ngx_socket_t) -1 && ngx_close_socket(rec->fd) == -1) {
         ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_socket_errno,
-                      ngx_close_socket_n " of \"interlock_audit\" failed");
+                      "close() of \"interlock_audit\" failed");
     }
 }

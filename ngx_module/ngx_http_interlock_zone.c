@@ -195,6 +195,14 @@ ngx_http_interlock_zone_key(ngx_http_interlock_zone_t *zone)
 }
 
 
+void
+ngx_http_interlock_zone_expect(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_id_t *id)
+{
+    ngx_http_interlock_entry_prefetch(zone->sh, id);
+}
+
+
 ngx_http_interlock_claim_e
 ngx_http_interlock_zone_look(ngx_http_interlock_zone_t *zone,
     ngx_http_interlock_id_t *id, ngx_http_interlock_answer_t *answer)

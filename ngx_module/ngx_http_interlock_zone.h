@@ -175,6 +175,11 @@ ngx_int_t ngx_http_interlock_zone_init(ngx_shm_zone_t *shm_zone, void *data);
  * while the memory lives, so it is read without the lock. */
 const u_char *ngx_http_interlock_zone_key(ngx_http_interlock_zone_t *zone);
 
+/* A request of this hash will be looked up soon; its check need not be known
+ * yet.  No lock. */
+void ngx_http_interlock_zone_expect(ngx_http_interlock_zone_t *zone,
+    ngx_http_interlock_id_t *id);
+
 /*
  * Looks the request up and changes nothing: DONE (*answer is set), BUSY or
  * MISMATCH, or NONE if there is no live entry.
