@@ -7,7 +7,7 @@ set local search_path = tap, t, pg_catalog;
 set local timezone = 'UTC';
 select * from no_plan();
 
-select t.kind('work', '{"overlap":"skip"}');
+select t.kind('work', '{"overlap":"skip","idempotency_ttl":50000000}');
 select t.kind('once', '{"overlap":"skip","when_completed":"return"}');
 
 -- Monday of so many weeks ago, and an id of that week.
