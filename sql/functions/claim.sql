@@ -18,6 +18,9 @@
 --
 -- Nothing of a paused kind is granted.
 --
+-- Jobs in no limit group, of kinds without virtual times, are granted all at
+-- once (claim_plain) where it does not matter which ord gets which.
+--
 -- Answers: one row a grant.  A claim id that has live leases gets just these
 -- again.  No row: nothing for that ord.
 -- step and checkpoint are the last ones that an earlier attempt left; earlier
@@ -58,7 +61,14 @@ declare
     v_ten     int[];            -- ... their tenants, keys and pairs
     v_key     text[];
     v_pair    int[];
-    v_mine    int[];            -- places of those whose work we locked
+    v_mine    int[];            -- places of those whose work we locked, ...
+    v_work    tid[];            -- ... ctid and ...
+    v_fence   bigint[];         -- ... fence of these works
+    v_deal    int[];            -- whose turn it is, if all are plain
+    v_got     int;
+    v_again   boolean := false; -- an ord has leases from before
+    v_done    boolean := false; -- no other ord has leases to be told
+    v_told    uuid[] := '{}';   -- attempts that were told already
     v_i       int;
     v_o       int;
     g_ord     int[];
@@ -66,6 +76,7 @@ declare
     g_job     uuid[];
     v_extra   int := 0;         -- more candidates, if some were held back
     v_any_g   boolean;
+    v_plain   boolean;          -- see claim_plain
     v_held    int[];            -- limit groups that we hold: tenants ...
     v_held_g  text[] := '{}';   -- ... names, tenant/group ...
     v_room    bigint[] := '{}'; -- ... room left (null: no bound), ...
@@ -98,10 +109,13 @@ begin
         select u.ord::int as ord
         from unnest(p_claim_id, p_tenant) with ordinality
             as u (claim_id, tenant, ord)
-        where exists (select from interlock.leases l
-                      where l.tenant = u.tenant and l.claim_id = u.claim_id)
+        cross join lateral (
+            select from interlock.leases l
+            where l.tenant = u.tenant and l.claim_id = u.claim_id
+            limit 1) l
     loop
         v_left[r.ord] := 0;
+        v_again := true;
     end loop;
 
     for r in
@@ -149,8 +163,10 @@ begin
             array_agg(c.tenant order by c.at, c.order_key, c.id),
             array_agg(c.work_key order by c.at, c.order_key, c.id),
             array_agg(c.i order by c.at, c.order_key, c.id),
-            bool_or(c.groups is not null)
-        into v_cand, v_ten, v_key, v_pair, v_any_g
+            bool_or(c.groups is not null),
+            bool_and(c.groups is null and c.tag is null)
+                and count(distinct c.work_key) = count(*)
+        into v_cand, v_ten, v_key, v_pair, v_any_g, v_plain
         from (
             select p.tenant, p.i::int as i, c.*,
                 case when c.tag is null then c.order_key
@@ -180,13 +196,14 @@ begin
 
         exit when v_cand is null;
 
-        select array_agg(m.n) into v_mine
+        select array_agg(m.n), array_agg(m.tid), array_agg(m.fence)
+        into v_mine, v_work, v_fence
         from (
-            select u.n::int as n
+            select u.n::int as n, l.tid, l.fence
             from unnest(v_ten, v_key) with ordinality
                 as u (tenant, work_key, n)
             cross join lateral (
-                select from interlock.works w
+                select w.ctid as tid, w.fence from interlock.works w
                 where w.tenant = u.tenant and w.work_key = u.work_key
                 for no key update skip locked) l
             limit v_total + v_extra) m;
@@ -208,6 +225,36 @@ begin
         end if;
 
         exit when v_mine is null;
+
+        v_deal := case when v_plain and round = 1 and v_work is not null
+            then interlock.claim_deal(v_ords, v_left,
+                                      cardinality(v_tk_t)) end;
+        if v_deal is not null then
+            return query
+            select * from interlock.claim_plain(
+                array(select v_ten[x] from unnest(v_mine) x),
+                array(select v_cand[x] from unnest(v_mine) x),
+                v_work, v_fence, v_deal, p_claim_id, p_worker);
+            get diagnostics v_got = row_count;
+
+            -- All that there were, or were wanted.
+            v_done := v_got = v_total or v_got = cardinality(v_cand);
+            exit when v_done and not v_again;
+
+            for i in 1 .. v_got loop
+                v_left[v_deal[i]] := v_left[v_deal[i]] - 1;
+            end loop;
+            v_told := array(
+                select l.attempt_id
+                from (select distinct x from unnest(v_deal[:v_got]) x) u
+                cross join lateral (
+                    select y.attempt_id from interlock.leases y
+                    where y.tenant = p_tenant[u.x]
+                        and y.claim_id = p_claim_id[u.x]
+                    limit 100000) l);
+            exit when v_done;
+            continue;
+        end if;
 
         -- Their limit groups, by name; what is left of each is read in a
         -- later statement.
@@ -253,10 +300,11 @@ begin
                                          and j.run_at <= v_now))
                 and (j.started_at is not null
                      or coalesce(j.expire_at > v_now, true))
-                and not (j.exclusive and exists (
-                    select from interlock.leases l
+                and not (j.exclusive and coalesce((
+                    select true from interlock.leases l
                     where l.tenant = j.tenant and l.work_key = j.work_key
-                        and l.exclusive))
+                        and l.exclusive
+                    limit 1), false))
             order by u.n
         loop
             v_i := r.pair;
@@ -332,6 +380,10 @@ begin
         perform interlock.claim_pace(f_ten, f_kind, f_v);
     end if;
 
+    if v_done and not v_again then
+        return;
+    end if;
+
     return query
     select u.ord::int, l.attempt_id, l.job_id, l.attempt, l.kind, l.work_key,
         l.fence, l.expires_at,
@@ -354,6 +406,7 @@ begin
     cross join lateral (
         select x.* from interlock.leases x
         where x.tenant = u.tenant and x.claim_id = u.claim_id
+            and x.attempt_id <> all (v_told)
         order by x.granted_at
         limit 100000) l
     cross join lateral (
@@ -467,148 +520,6 @@ begin
 end
 $$;
 
--- claim_groups(tenants, jobs, mine, held, skip): locks the limit groups of the
--- candidates at the places mine, by name, save those that are held already;
--- skip leaves out what others hold.  Answers the groups locked.
-create or replace function interlock.claim_groups(
-    p_tenant int[], p_job uuid[], p_mine int[], p_held text[],
-    p_skip boolean)
-returns table (tenant int, name text)
-language plpgsql
-set search_path = pg_catalog, interlock, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
-#variable_conflict use_column
-declare
-    v_ten   int[];
-    v_name  text[];
-begin
-    select array_agg(y.tenant order by y.tenant, y.name),
-        array_agg(y.name order by y.tenant, y.name)
-    into v_ten, v_name
-    from (select distinct j.tenant, j.name
-          from unnest(p_mine) m (pos)
-          cross join lateral (
-              select x.tenant, g.name
-              from interlock.jobs_live x, unnest(x.groups) g (name)
-              where x.tenant = p_tenant[m.pos] and x.id = p_job[m.pos]
-              limit 1000) j
-          where j.tenant || '/' || j.name <> all (p_held)) y;
-
-    if p_skip then
-        return query
-        select u.tenant, u.name
-        from unnest(v_ten, v_name) u (tenant, name)
-        cross join lateral (
-            select from interlock.limit_groups x
-            where x.tenant = u.tenant and x.name = u.name
-            for update skip locked) l;
-    else
-        return query
-        select u.tenant, u.name
-        from unnest(v_ten, v_name) u (tenant, name)
-        cross join lateral (
-            select from interlock.limit_groups x
-            where x.tenant = u.tenant and x.name = u.name
-            for update) l;
-    end if;
-end
-$$;
-
--- claim_room(tenant, group): how many more attempts a group may have, counted
--- from its live ones (null: no limit of that name); when the next is to start,
--- the time between two, and by how much one may come early (null: no rate).
--- Caller holds the group.
-create or replace function interlock.claim_room(
-    p_tenant int, p_group text, out room bigint, out next_start timestamptz,
-    out step interval, out slack interval)
-language plpgsql stable
-set search_path = pg_catalog, interlock, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    v_limit  interlock.limits;
-begin
-    select * into v_limit from interlock.limits l
-    where l.tenant = p_tenant and l.name = interlock.limit_of(p_group);
-    if not found then
-        return;
-    end if;
-
-    select v_limit.capacity - count(*) into room from (
-        select from interlock.lease_groups x
-        where x.tenant = p_tenant and x.group_name = p_group
-        limit v_limit.capacity) y;
-
-    if v_limit.start_rate is not null then
-        step := interlock.rate_step(v_limit.start_rate);
-        slack := interlock.rate_slack(v_limit.start_rate);
-        select g.next_start into next_start
-        from interlock.limit_groups g
-        where g.tenant = p_tenant and g.name = p_group;
-        next_start := coalesce(next_start, '-infinity');
-    end if;
-end
-$$;
-
--- claim_hold(tenants, jobs, groups): makes each of these jobs limited by its
--- group.  Caller holds the works and the groups.
-create or replace function interlock.claim_hold(
-    p_tenant int[], p_job uuid[], p_group text[])
-returns void
-language plpgsql
-set search_path = pg_catalog, interlock, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
-begin
-    update interlock.jobs_live j
-    set place = 'limited', limited_by = y.name, retry_at = null,
-        changed = pg_current_xact_id()
-    from (select x.ctid as tid, u.name
-          from unnest(p_tenant, p_job, p_group) as u (tenant, job, name)
-          cross join lateral (
-              select z.ctid from interlock.jobs_live z
-              where z.tenant = u.tenant and z.id = u.job
-              limit 1) x) y
-    where j.ctid = y.tid;
-end
-$$;
-
--- claim_settle(tenants, tenant/group, next): keeps the next start of those
--- that have one, and promotes what the groups have room for.  Caller holds
--- the groups.
-create or replace function interlock.claim_settle(
-    p_tenant int[], p_held text[], p_next timestamptz[])
-returns void
-language plpgsql
-set search_path = pg_catalog, interlock, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    v_group  text;
-begin
-    for i in 1 .. cardinality(p_held) loop
-        v_group := substr(p_held[i], strpos(p_held[i], '/') + 1);
-
-        if p_next[i] is not null then
-            update interlock.limit_groups g set next_start = p_next[i]
-            where g.tenant = p_tenant[i] and g.name = v_group
-                and g.next_start <> p_next[i];
-        end if;
-
-        perform interlock.group_promote(p_tenant[i], v_group);
-    end loop;
-end
-$$;
-
 -- claim_pace(tenants, kinds, times): moves the virtual times of these kinds
 -- on, without waiting: whoever finds one locked leaves it to the next claim.
 create or replace function interlock.claim_pace(
@@ -636,13 +547,6 @@ begin
 end
 $$;
 
-revoke all on function interlock.claim_groups(int[], uuid[], int[], text[],
-    boolean) from public;
-revoke all on function interlock.claim_room(int, text) from public;
-revoke all on function interlock.claim_hold(int[], uuid[], text[])
-    from public;
-revoke all on function interlock.claim_settle(int[], text[], timestamptz[])
-    from public;
 revoke all on function interlock.claim_pace(int[], text[], timestamptz[])
     from public;
 revoke all on function interlock.claim(uuid[], int[], text[], text[], int[])

@@ -45,8 +45,10 @@ begin
             limit 1) l),
     p as materialized (
         select c.*, j.j_tid, j.version, w.w_tid, w.revision,
-            interlock.may_publish(c.fence, j.version, w.published_fence,
-                w.published_version) as publish
+            -- (may_publish, which costs more than the row)
+            (w.published_fence is null or c.fence > w.published_fence)
+                and not coalesce(j.version < w.published_version, false)
+                as publish
         from c
         cross join lateral (
             select x.ctid as j_tid, x.version
@@ -70,11 +72,7 @@ begin
             and not exists (
                 select from interlock.jobs_live x
                 where x.tenant = c.tenant and x.work_key = c.work_key
-                    and x.place = 'blocked')
-            and not exists (
-                select from interlock.jobs_live x
-                where x.tenant = c.tenant and x.work_key = c.work_key
-                    and x.status = 'parked')),
+                    and (x.place = 'blocked' or x.status = 'parked'))),
     lease as (
         delete from interlock.leases x using p where x.ctid = p.l_tid),
     work as (

@@ -42,6 +42,16 @@ begin
 
     v_now := clock_timestamp();
 
+    -- All at once, unless one is there twice.
+    if (select count(distinct (u.tenant, u.attempt)) = count(*)
+        from unnest(p_tenant, p_attempt) u (tenant, attempt))
+    then
+        return query
+        select * from interlock.renew_all(p_tenant, p_job, p_attempt,
+            p_fence, p_progress, p_step, p_checkpoint, v_now);
+        return;
+    end if;
+
     for r in
         select u.ord::int as ord, u.tenant, u.job, u.attempt, u.fence,
             u.progress, u.step, u.checkpoint,
@@ -108,6 +118,73 @@ begin
 end
 $$;
 
+-- renew_all(…, now): renew, of which no attempt is there twice, judged at that
+-- time.  Helper of renew, which holds the leases.
+create or replace function interlock.renew_all(
+    p_tenant int[], p_job uuid[], p_attempt uuid[], p_fence bigint[],
+    p_progress text[], p_step text[], p_checkpoint text[],
+    p_now timestamptz)
+returns table (ord int, outcome text, expires_at timestamptz,
+    remaining_ms bigint, cancel_requested boolean, kind text)
+language plpgsql
+set search_path = pg_catalog, interlock, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    with c as materialized (
+        select u.*, l.tid, l.cancel_requested, l.kind, l.gap,
+            least(p_now + make_interval(secs => l.lease_seconds),
+                l.runtime_end, case when l.cancel_requested
+                    then l.cancel_deadline end) as ends,
+            case when l.job_id is distinct from u.job then 'lease-lost'
+                when l.fence <> u.fence then 'fence-stale'
+                when l.cancel_requested
+                    and (not u.plain or l.expires_at <= p_now)
+                then 'job-canceled'
+                when l.expires_at <= p_now then 'lease-expired'
+                else 'ok' end as outcome
+        from (select x.*, x.progress is null and x.step is null
+                  and x.checkpoint is null as plain
+              from unnest(p_tenant, p_job, p_attempt, p_fence, p_progress,
+                          p_step, p_checkpoint)
+                  with ordinality as x (tenant, job, attempt, fence,
+                      progress, step, checkpoint, ord)) u
+        left join lateral (
+            select x.ctid as tid, x.job_id, x.fence, x.kind, x.expires_at,
+                x.runtime_end, x.lease_seconds, x.cancel_requested,
+                x.cancel_deadline, greatest(x.max_gap_ms, least(2147483647,
+                    floor(extract(epoch from p_now - x.renewed_at) * 1000)
+                    )::int) as gap
+            from interlock.leases x
+            where x.tenant = u.tenant and x.attempt_id = u.attempt
+            limit 1) l on true),
+    renewed as (
+        update interlock.leases x
+        set expires_at = c.ends, renewals = x.renewals + 1,
+            renewed_at = p_now, max_gap_ms = c.gap,
+            progress = coalesce(c.progress::json, x.progress),
+            step = coalesce(c.step, x.step),
+            checkpoint = coalesce(c.checkpoint::json, x.checkpoint),
+            told = case when c.plain then x.told
+                   else pg_current_xact_id() end
+        from c where x.ctid = c.tid and c.outcome = 'ok')
+    select c.ord::int, c.outcome,
+        case when c.outcome = 'ok' then c.ends end,
+        case when c.outcome = 'ok' then floor(extract(epoch
+            from c.ends - p_now) * 1000)::bigint end,
+        coalesce(c.cancel_requested, false), c.kind
+    from c
+    order by c.ord;
+end
+$$;
+
+revoke all on function interlock.renew_all(int[], uuid[], uuid[], bigint[],
+    text[], text[], text[], timestamptz) from public;
 revoke all on function interlock.renew(int[], uuid[], uuid[], bigint[],
     text[], text[], text[]) from public;
 grant execute on function interlock.renew(int[], uuid[], uuid[], bigint[],

@@ -187,6 +187,65 @@ select count(*) from generate_series(1001, 1300) x,
 select is((select count(*)::int from t.claim('late', 50)), 50, '50 of 300');
 select is((select count(*)::int from t.claim('late', 500)), 250, 'the rest');
 
+-- Many in one call.  Of one kind: in turn; what one has from before (claim
+-- 9901) it gets again, and nothing else.
+select t.kind('many', '{"overlap":"skip"}');
+select submit.ord from generate_series(1, 12) x,
+    t.submit('many', 'm:' || lpad(x::text, 2, '0'), id => 900 + x);
+create function pg_temp.many(p_claims int[], p_kinds text[], p_max int[])
+returns table (ord int, keys text) language sql as $$
+    select c.ord, string_agg(c.work_key, ' ' order by c.n)
+    from (select x.*, row_number() over () as n
+          from interlock.claim(array(select t.rid(y) from unnest(p_claims) y),
+              array_fill(t.demo(), array[cardinality(p_claims)]),
+              array_fill('w'::text, array[cardinality(p_claims)]),
+              p_kinds, p_max) x) c
+    group by 1
+$$;
+select results_eq(
+    $$select * from pg_temp.many('{9901}', '{many}', '{2}')$$,
+    $$values (1, 'm:01 m:02')$$, 'one claim: in order');
+select results_eq(
+    $$select * from pg_temp.many('{9902,9901,9903,9904}',
+        '{many,many,many,many}', '{3,5,1,2}')$$,
+    $$values (1, 'm:03 m:06 m:08'), (2, 'm:01 m:02'), (3, 'm:04'),
+        (4, 'm:05 m:07')$$,
+    'several: each in its turn as many as it wants');
+select results_eq(
+    $$select * from pg_temp.many('{9902,9901,9903,9904}',
+        '{many,many,many,many}', '{3,5,1,2}')$$,
+    $$values (1, 'm:03 m:06 m:08'), (2, 'm:01 m:02'), (3, 'm:04'),
+        (4, 'm:05 m:07')$$, 'the same again');
+select results_eq(
+    $$select * from pg_temp.many('{9905,9906}', '{many,many}', '{3,3}')$$,
+    $$values (1, 'm:09 m:11'), (2, 'm:10 m:12')$$,
+    'fewer than wanted: shared out');
+select is((select count(distinct l.attempt_id)::int from interlock.leases l
+    where l.kind = 'many' and l.fence = 41 and l.attempt = 1), 12,
+    'a lease each');
+
+-- Of several kinds, one whose time has come, one that ran before, one whose
+-- key's history has effects to tell of.
+select t.kind('many2', '{"overlap":"skip"}');
+select submit.ord from t.submit('many2', 'm:21', id => 921);
+select submit.ord from t.submit('many2', 'm:22', id => 922,
+    run_after => clock_timestamp() + interval '1 hour');
+select submit.ord from t.submit('many', 'm:23', id => 923);
+select t.due('m:22');
+select results_eq(
+    $$select * from pg_temp.many('{9907}', '{"many,many2"}', '{9}')$$,
+    $$values (1, 'm:21 m:22 m:23')$$, 'one claim of several kinds');
+select t.kind('back', '{"overlap":"skip","backoff":0}');
+select submit.ord from t.submit('back', 'm:24', id => 924);
+select t.take('b', 'back');
+select t.renew('b', p_step => 'half', p_checkpoint => '{"at":5}');
+select t.finish('b', 'release');
+select results_eq(
+    $$select attempt, fence, step, checkpoint, earlier::json -> 0 ->> 'call'
+      from t.claim('back')$$,
+    $$values (1, 42::bigint, 'half', '{"at":5}', 'release')$$,
+    'what ran before is told of it');
+
 select is_empty('select * from t.violations', 'nothing is violated');
 select * from finish();
 rollback;

@@ -282,6 +282,46 @@ select results_eq(
       where j.id = t.rid(33) group by 1, 2$$,
     $$values ('running', 1, 9)$$, 'it runs again, and each attempt is kept');
 
+-- Many renewals in one call: each judged for itself; one that is there twice
+-- counts twice.
+select t.kind('many', '{"overlap":"allow","lease_seconds":20}');
+select submit.ord from generate_series(1, 4) x,
+    t.submit('many', 'm:' || x, id => 800 + x);
+select t.take('m' || x, 'many') from generate_series(1, 4) x;
+select t.expire('m3');
+create function pg_temp.renew(p_who text[], p_step text[])
+returns table (outcome text, ms bigint, kind text) language sql as $$
+    select r.outcome, r.remaining_ms, r.kind
+    from interlock.renew(
+        array(select h.tenant from unnest(p_who) with ordinality u (w, n)
+              join t.held h on h.who = u.w order by u.n),
+        array(select h.job from unnest(p_who) with ordinality u (w, n)
+              join t.held h on h.who = u.w order by u.n),
+        array(select h.attempt from unnest(p_who) with ordinality u (w, n)
+              join t.held h on h.who = u.w order by u.n),
+        array(select case when u.w = 'm2' then 7 else h.fence end
+              from unnest(p_who) with ordinality u (w, n)
+              join t.held h on h.who = u.w order by u.n),
+        array_fill(null::text, array[cardinality(p_who)]), p_step,
+        array_fill(null::text, array[cardinality(p_who)])) r
+    order by r.ord
+$$;
+select results_eq(
+    $$select * from pg_temp.renew('{m1,m2,m3,m4}', '{null,null,null,"s"}')$$,
+    $$values ('ok', 20000::bigint, 'many'), ('fence-stale', null, 'many'),
+        ('lease-expired', null, 'many'), ('ok', 20000, 'many')$$,
+    'many in one call');
+select results_eq(
+    $$select * from pg_temp.renew('{m4,m1,m4}', '{null,"a","b"}')$$,
+    $$values ('ok', 20000::bigint, 'many'), ('ok', 20000, 'many'),
+        ('ok', 20000, 'many')$$, 'and one of them twice');
+select results_eq(
+    $$select h.who, l.renewals, l.step from interlock.leases l
+      join t.held h on h.attempt = l.attempt_id
+      where h.who in ('m1', 'm2', 'm3', 'm4') order by 1$$,
+    $$values ('m1', 2, 'a'), ('m2', 0, null), ('m3', 0, null),
+        ('m4', 3, 'b')$$, 'those that were renewed, and no others');
+
 select is_empty('select * from t.violations', 'nothing is violated');
 select * from finish();
 rollback;
