@@ -20,6 +20,7 @@ use Fcntl qw(:flock);
 use File::Basename qw(dirname);
 use File::Find ();
 use File::Path qw(make_path remove_tree);
+use File::Temp qw(tempdir);
 
 our $TOP = abs_path(dirname(__FILE__) . '/../../..');
 
@@ -27,8 +28,10 @@ sub copy {
     my ($name, $to, $sources, $make) = @_;
 
     my $base = ($ENV{INTERLOCK_BUILD} // "$TOP/build") . '/template';
-    make_path($base);
-    $base = abs_path($base);
+    make_path($base, { error => \my $failed });
+    # (what somebody else has built, only to be read: made for this once)
+    $base = -w $base ? abs_path($base) : tempdir('interlock-template-XXXXXX',
+        TMPDIR => 1, CLEANUP => 1);
     # (nobody else's files can be read)
     $name .= "-$>";
     my $from = "$base/$name." . digest(@$sources);
@@ -38,14 +41,19 @@ sub copy {
     if (!-d $from) {
         flock $lock, LOCK_EX or die "flock: $!";
         if (!-d $from) {
-            remove_tree(glob "$base/$name.*.new $base/$name.?????*[0-9a-f]");
+            opendir my $dh, $base or die "$base: $!";
+            remove_tree(map { "$base/$_" }
+                grep { /^\Q$name\E\.[0-9a-f]{32}(?:\.new)?$/ } readdir $dh);
             $make->("$from.new");
             rename "$from.new", $from or die "rename $from.new: $!";
         }
         flock $lock, LOCK_SH or die "flock: $!";
     }
     # (another one may have been made while the lock was changed)
-    return copy(@_) unless -d $from;
+    if (!-d $from) {
+        close $lock;
+        return copy(@_);
+    }
 
     system('cp', '-a', '--reflink=auto', '--sparse=always', "$from/.",
         "$to/") == 0 or die "cp -a $from/. $to/ failed\n";
