@@ -56,13 +56,14 @@ $$;
 create or replace function interlock.backoff_delay(
     p_attempt int, p_backoff int, p_max int)
 returns interval
-language sql volatile parallel safe
+language plpgsql volatile parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select make_interval(secs => random()
+begin
+    return make_interval(secs => random()
         * least(p_max::float8,
-                p_backoff::float8 * 2 ^ least(p_attempt - 1, 30)))
-$$;
+                p_backoff::float8 * 2 ^ least(p_attempt - 1, 30)));
+end $$;
 
 -- json_object_of(text): the text as json, or null if it is not a JSON object
 -- that can be taken apart: json itself lets pass half a surrogate pair and a

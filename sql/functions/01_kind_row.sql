@@ -4,15 +4,17 @@
 -- helper of the kind_* functions.  Locks: none.
 create or replace function interlock.kind_row(p_tenant int, p_name text)
 returns setof interlock.kind_versions
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
 as $$
+begin
+    return query
     select v.*
     from interlock.kinds k
     join interlock.kind_versions v
         on v.tenant = k.tenant and v.name = k.name and v.version = k.version
-    where k.tenant = p_tenant and k.name = p_name and not k.deleted
-$$;
+    where k.tenant = p_tenant and k.name = p_name and not k.deleted;
+end $$;
 
 -- effect_scope_of(effect_scope, when_completed): whose effects are the same
 -- effect: the work's (key and version), or the job's with its retries and
@@ -21,12 +23,13 @@ $$;
 create or replace function interlock.effect_scope_of(
     p_scope text, p_when text)
 returns text
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(p_scope,
-        case p_when when 'return' then 'work' else 'job' end)
-$$;
+begin
+    return coalesce(p_scope,
+        case p_when when 'return' then 'work' else 'job' end);
+end $$;
 
 -- hold_of(hold, overlap, when_completed, on_busy, decision): for how many
 -- milliseconds an edge may answer repeats of a request that got this decision
@@ -35,10 +38,11 @@ $$;
 create or replace function interlock.hold_of(
     p_hold int, p_overlap text, p_when text, p_busy text, p_decision text)
 returns int
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select case
+begin
+    return case
         when p_overlap in ('allow', 'buffer_all') or p_busy = 'error'
             then null
         when p_decision = 'skipped'
@@ -46,8 +50,8 @@ as $$
                 and (p_overlap = 'skip' or p_when = 'return'))
             or (p_decision = 'buffered' and p_overlap = 'buffer_first')
             then nullif(p_hold * 1000, 0)
-        end
-$$;
+        end;
+end $$;
 
 -- kind_doc(v): the JSON object that the API shows.
 create or replace function interlock.kind_doc(v interlock.kind_versions)

@@ -333,12 +333,13 @@ create or replace function interlock.may_publish(
     p_fence bigint, p_version bigint, p_published_fence bigint,
     p_published_version bigint)
 returns boolean
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select (p_published_fence is null or p_fence > p_published_fence)
-        and not coalesce(p_version < p_published_version, false)
-$$;
+begin
+    return (p_published_fence is null or p_fence > p_published_fence)
+        and not coalesce(p_version < p_published_version, false);
+end $$;
 
 -- result_store(j, fence, origin, attempt, …): a new revision of the key's
 -- result, published if it may be (may_publish).  fence is that of the attempt

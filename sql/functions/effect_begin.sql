@@ -377,31 +377,33 @@ $$;
 create or replace function interlock.effect_late(
     c interlock.effect_call, p_now timestamptz)
 returns text
-language sql immutable
+language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-    select case
+begin
+    return case
         when c.ends <= p_now then 'lease-expired'
         when c.ends < p_now + make_interval(secs => (c.policy).send_deadline)
-        then 'lease-too-short' else 'ok' end
-$$;
+        then 'lease-too-short' else 'ok' end;
+end $$;
 
 -- effect_differs(c, e): in what a call differs from the effect of that name,
 -- or null.  After a definite no the next round may be another request.
 create or replace function interlock.effect_differs(
     c interlock.effect_call, e interlock.effects)
 returns text
-language sql immutable
+language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-    select case
+begin
+    return case
         when e.kind <> c.kind
         then format('the effect of this name is of kind "%s"', e.kind)
         when e.compensates <> c.compensates
         then 'the effect of this name compensates another one'
         when e.state <> 'failed' and e.digest <> c.digest
-        then 'the effect of this name was begun with another request' end
-$$;
+        then 'the effect of this name was begun with another request' end;
+end $$;
 
 -- effect_send(a, c, e, now): stores a new send of e, which is as it is to be;
 -- what e was before is what is stored.

@@ -54,11 +54,12 @@ $$;
 -- round only: never with a fence or an attempt.
 create or replace function interlock.effect_key(p_id uuid, p_round int)
 returns text
-language sql immutable
+language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-    select p_id || '-' || p_round
-$$;
+begin
+    return p_id || '-' || p_round;
+end $$;
 
 -- effect_repeat_end(e, k): until when e may be sent again under its present
 -- key, or null: it may not.  What counts is what was known of the provider all
@@ -105,11 +106,12 @@ $$;
 create or replace function interlock.effect_repeatable(
     e interlock.effects, k interlock.effect_kind_versions, p_now timestamptz)
 returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
 as $$
-    select coalesce(p_now < interlock.effect_repeat_end(e, k), false)
-$$;
+begin
+    return coalesce(p_now < interlock.effect_repeat_end(e, k), false);
+end $$;
 
 -- effect_sole(e): has e surely been sent no more than once in its round, so
 -- that a refusal of that send is a definite no?

@@ -6,9 +6,11 @@
 create or replace function interlock.effect_kind_row(
     p_tenant int, p_name text)
 returns setof interlock.effect_kind_versions
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, interlock, pg_temp
 as $$
+begin
+    return query
     select v.*
     from interlock.effect_kinds k
     cross join lateral (
@@ -16,8 +18,8 @@ as $$
         where x.tenant = k.tenant and x.name = k.name
             and x.version = k.version
         limit 1) v
-    where k.tenant = p_tenant and k.name = p_name
-$$;
+    where k.tenant = p_tenant and k.name = p_name;
+end $$;
 
 -- effect_kind_doc(v): the JSON object that the API shows.
 create or replace function interlock.effect_kind_doc(
