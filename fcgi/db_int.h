@@ -15,7 +15,7 @@ typedef struct {
     const char  *sql;
     unsigned     used;
     int          prepared;
-    char         text[16];       /* its name there */
+    char         text[63];       /* its name there, of NAMEDATALEN at most */
 } il_db_name_t;
 
 typedef struct {

@@ -117,12 +117,23 @@ il_db_often(il_db_names_t *names, const char *sql)
 }
 
 
+/* "select * from interlock.renew($1…" is renew's: the server's log, and whoever
+ * looks at what is sent, find the function in it. */
+
 void
 il_db_unname(il_db_names_t *names, il_db_name_t *name)
 {
+    int          n;
+    const char  *function;
+
     name->used = 0;
     name->prepared = 0;
-    (void) snprintf(name->text, sizeof(name->text), "il%u", ++names->given);
+
+    function = strstr(name->sql, "interlock.");
+    n = function == NULL ? 0 : (int) strcspn(function, "(");
+
+    (void) snprintf(name->text, sizeof(name->text), "%u %.*s",
+                    ++names->given, n, function == NULL ? "" : function);
 }
 
 
