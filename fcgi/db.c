@@ -22,10 +22,10 @@ struct il_db_s {
     PGconn  *conn;
     int      open;
     int      warned;
-    int      keeps;              /* what is prepared stays there */
+    int      keeps;              /* what is prepared may stay there */
+    int      direct;             /* and does: it is known of this server */
     char     error[IL_DB_ERR_CAP];
     char     sqlstate[6];
-
     il_db_names_t  names;
 };
 
@@ -472,6 +472,15 @@ il_db_prepare(il_db_t *db, const il_db_query_t *q, int64_t deadline,
         return name;
     }
 
+    if (!db->direct) {
+        *rc = il_db_find_out(db, &db->keeps, deadline);
+        db->direct = db->keeps;
+
+        if (!db->direct) {
+            return NULL;
+        }
+    }
+
     if (PQsendPrepare(db->conn, name->text, q->sql, q->n, q->types) != 1) {
         *rc = il_db_lost(db, PQerrorMessage(db->conn));
         return NULL;
@@ -480,7 +489,6 @@ il_db_prepare(il_db_t *db, const il_db_query_t *q, int64_t deadline,
     pg = NULL;
     *rc = il_db_collect(db, deadline, &pg);
     PQclear(pg);
-
     name->prepared = (*rc == IL_DB_OK);
 
     return name->prepared ? name : NULL;
@@ -498,7 +506,6 @@ il_db_run(il_db_t *db, const il_db_query_t *q, int64_t deadline,
     il_db_name_t  *name;
 
     name = il_db_prepare(db, q, deadline, &rc);
-
     if (rc != IL_DB_OK) {
         return rc;
     }

@@ -114,8 +114,8 @@ il_db_rc_e il_db_call(il_db_t *db, const char *sql, il_db_args_t *args,
  * a pooler that may give each transaction another session. */
 il_db_rc_e il_db_direct(il_db_t *db, int timeout_ms) IL_MUST_CHECK;
 
-/* From now on statements that are used often are prepared, by their literal;
- * for connections that are direct. */
+/* From now on statements that are used often are prepared, by their literal,
+ * unless a pooler is found to be in between when the first one would be. */
 void il_db_keep(il_db_t *db);
 
 /* Runs the text of a migration, any number of statements, as one simple

@@ -32,6 +32,12 @@ il_db_name_t *il_db_often(il_db_names_t *names, const char *sql);
  * used often again. */
 void il_db_unname(il_db_names_t *names, il_db_name_t *name);
 
+/* When a statement would be prepared for the first time, and not before, as a
+ * connection may not live for long: *keeps is 1 if it would stay there.  The
+ * call may go on if that is IL_DB_OK. */
+il_db_rc_e il_db_find_out(il_db_t *db, int *keeps, int64_t deadline)
+    IL_MUST_CHECK;
+
 /* Waits until fd can be read (or written, while a query is still on its way
  * out).  0, or -1 at the deadline (il_now_ms(); 0: none) or on an error. */
 int il_db_wait(int fd, int want_write, int64_t deadline) IL_MUST_CHECK;

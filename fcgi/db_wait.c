@@ -168,6 +168,23 @@ il_db_direct(il_db_t *db, int timeout_ms)
 
 
 il_db_rc_e
+il_db_find_out(il_db_t *db, int *keeps, int64_t deadline)
+{
+    int64_t     left;
+    il_db_rc_e  rc;
+
+    *keeps = 0;
+    left = deadline == 0 ? 0 : deadline - il_now_ms();
+
+    rc = il_db_direct(db, deadline != 0 && left < 1 ? 1 : (int) left);
+
+    *keeps = (rc == IL_DB_OK);
+
+    return rc == IL_DB_UNEXPECTED ? IL_DB_OK : rc;
+}
+
+
+il_db_rc_e
 il_db_listen(il_db_t *db, const char *sql, int timeout_ms)
 {
     il_db_rc_e       rc;

@@ -171,33 +171,6 @@ il_link_check(il_link_t *link)
 }
 
 
-/* Behind a pooler every call is whole in itself; without one, what is asked
- * for often is prepared. */
-
-static int
-il_link_first(il_link_t *link)
-{
-    il_db_rc_e  rc;
-
-    if (il_link_check(link) != 0) {
-        return -1;
-    }
-
-    rc = il_db_direct(link->db, (int) link->conf->db_deadline);
-
-    if (rc == IL_DB_OK) {
-        il_db_keep(link->db);
-
-    } else if (rc != IL_DB_UNEXPECTED) {
-        (void) snprintf(link->why, sizeof(link->why), "%s",
-                        il_db_error(link->db));
-        return il_link_failed(link);
-    }
-
-    return 0;
-}
-
-
 int
 il_link_up(il_link_t *link)
 {
@@ -241,7 +214,9 @@ il_link_up(il_link_t *link)
         return il_link_failed(link);
     }
 
-    return il_link_first(link);
+    il_db_keep(link->db);
+
+    return il_link_check(link);
 }
 
 
