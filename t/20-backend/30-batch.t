@@ -79,7 +79,8 @@ if (!$killer) {
     my $n = 0;
     $SIG{TERM} = sub { POSIX::_exit($n > 250 ? 250 : $n) };
     while (1) {
-        sleep(0.01 + rand 0.03);
+        # a new connection has the time to be made, as a rule
+        sleep(0.025 + rand 0.04);
         # half of them by the server, half with the answer lost
         if (rand() < 0.5) {
             $proxy->drop('interlock.submit', 1);
