@@ -212,10 +212,13 @@ sub holds {
 
 my $auditor = Interlock::Login->login($i, 'auditor');
 my $operator = Interlock::Login->login($i, 'operator');
-# what has happened to effects is sealed and counted a moment later
+# an effect that nobody can look up is a human's, and what has happened to
+# effects is sealed, a moment later
 $i->wait_for(sub { $i->psql('select (select count(*) from '
     . 'interlock.effects_history) = (select count(*) from '
-    . 'interlock.effects_chain)') eq 't' }, 15, 'the history to be sealed');
+    . 'interlock.effects_chain) and not exists (select from '
+    . "interlock.effects where state = 'unknown')") eq 't' }, 15,
+    'the history to be sealed');
 my $before = holds();
 
 for my $op (@changing) {
