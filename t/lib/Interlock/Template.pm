@@ -7,9 +7,9 @@ package Interlock::Template;
 #         my ($dir) = @_; …; });      # fills $dir; called if there is no copy
 #
 # They stand in BUILD/template, by the name and by what they were made of (the
-# sources, given as files and directories, and PostgreSQL's version); an older
-# one of the name goes when another is made.  A copy has the original's system
-# identifier.
+# sources, given as files and directories, and PostgreSQL's version); one of the
+# name that nobody has copied for a day goes when another is made.  A copy has
+# the original's system identifier.
 
 use strict;
 use warnings;
@@ -42,15 +42,15 @@ sub copy {
         flock $lock, LOCK_EX or die "flock: $!";
         if (!-d $from) {
             opendir my $dh, $base or die "$base: $!";
-            remove_tree(map { "$base/$_" }
+            remove_tree("$from.new", grep { -M > 1 } map { "$base/$_" }
                 grep { /^\Q$name\E\.[0-9a-f]{32}(?:\.new)?$/ } readdir $dh);
             $make->("$from.new");
             rename "$from.new", $from or die "rename $from.new: $!";
         }
         flock $lock, LOCK_SH or die "flock: $!";
     }
-    # (another one may have been made while the lock was changed)
-    if (!-d $from) {
+    # (it may have gone while the lock was changed)
+    if (!utime undef, undef, $from) {
         close $lock;
         return copy(@_);
     }
@@ -67,8 +67,10 @@ sub digest {
 
     my $bin = $ENV{INTERLOCK_PG_BINDIR} // '/usr/lib/postgresql/15/bin';
     my $sha = Digest::SHA->new(256);
-    $sha->add(join '|', (stat "$bin/postgres")[ 7, 9 ], __FILE__);
-    for my $file (sort @files) {
+    $sha->add(join '|', (stat "$bin/postgres")[ 7, 9 ]);
+    push @files, "$TOP/t/lib/Interlock/Template.pm";
+    # (the same file may be given by more than one path)
+    for my $file (sort map { abs_path($_) } @files) {
         $sha->add("$file\0");
         $sha->addfile($file);
     }
