@@ -467,6 +467,8 @@ il_loop_post(il_conn_t *conn, int message)
 void
 il_loop_rearm(il_conn_t *conn)
 {
+    int  fd;
+
     /* a message to watch it may still be on its way: what follows must not
      * overtake it */
 
@@ -475,9 +477,12 @@ il_loop_rearm(il_conn_t *conn)
         return;
     }
 
+    /* from the moment it is armed it is the loop's, which may free it */
+
+    fd = conn->fd;
     __atomic_store_n(&conn->state, IL_CONN_IDLE, __ATOMIC_RELEASE);
 
-    if (il_loop_ctl(EPOLL_CTL_MOD, conn->fd, IL_LOOP_NEXT, conn) != 0) {
+    if (il_loop_ctl(EPOLL_CTL_MOD, fd, IL_LOOP_NEXT, conn) != 0) {
         il_log(IL_LOG_ERROR, "epoll: %s", strerror(errno));
         il_loop_post(conn, IL_MSG_CLOSE);
     }
